@@ -1,0 +1,188 @@
+//! What is remembered of a host: when it may be contacted again, its rules, how it behaves.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rhumb_store::Timestamp;
+use rhumb_store::codec::{Malformed, Put, Take};
+
+use super::FrontierConfig;
+use crate::outcome::Outcome;
+use crate::robots::Rules;
+use crate::url::{Host, Url};
+use crate::visit::{Entry, Validators};
+
+/// One host: who we are polite to.
+#[derive(Debug)]
+pub(super) struct HostState {
+    pub host: Host,
+    /// The politeness clock: no request before this.
+    pub contact_after: Timestamp,
+    /// The back-off clock: grows with each rate-limit event or failure to answer.
+    pub backoff_until: Timestamp,
+    pub backoff_level: u8,
+    /// Failures to answer in a row.
+    pub failures: u8,
+    pub robots: Robots,
+    /// Set while the host's URLs are given up, with the reason.
+    pub down: Option<(Outcome, Timestamp)>,
+    /// A contact was announced in the log and its end is not there yet.
+    pub issued: Option<Timestamp>,
+    // What follows is not kept over a restart.
+    pub slot: Option<u32>,
+    pub in_flight: Option<InFlight>,
+    pub addresses: Option<(Arc<[IpAddr]>, Timestamp)>,
+    pub resolving: bool,
+    pub connection: Connection,
+    /// Fetches this host must do for others: their robots.txt was redirected here.
+    pub errands: Vec<Errand>,
+}
+
+#[derive(Debug)]
+pub(super) enum Robots {
+    Unknown,
+    /// The rules were redirected to another host, which fetches them.
+    Elsewhere,
+    Known {
+        rules: Rules,
+        expires: Timestamp,
+        validators: Validators,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Connection {
+    None,
+    Busy(IpAddr),
+    Idle(IpAddr, Timestamp),
+    Closing(IpAddr),
+}
+
+#[derive(Debug)]
+pub(super) struct InFlight {
+    /// The page's URL, or nothing when robots.txt is fetched.
+    pub entry: Option<Entry>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Errand {
+    pub url: Url,
+    pub for_host: Host,
+    pub hops: u8,
+}
+
+impl HostState {
+    pub fn new(host: Host) -> HostState {
+        HostState {
+            host,
+            contact_after: Timestamp(0),
+            backoff_until: Timestamp(0),
+            backoff_level: 0,
+            failures: 0,
+            robots: Robots::Unknown,
+            down: None,
+            issued: None,
+            slot: None,
+            in_flight: None,
+            addresses: None,
+            resolving: false,
+            connection: Connection::None,
+            errands: Vec::new(),
+        }
+    }
+
+    /// The earliest moment of the next request.
+    pub fn ready_at(&self) -> Timestamp {
+        self.contact_after.max(self.backoff_until)
+    }
+
+    /// The pause that a fetch of `fetch_ms` asks for: max(minimum, factor × fetch time, Crawl-delay).
+    pub fn gap_ms(&self, fetch_ms: u64, config: &FrontierConfig) -> u64 {
+        if config.delay_ms_min == 0 {
+            return 0;
+        }
+        let asked = match &self.robots {
+            Robots::Known { rules, .. } => u64::from(rules.crawl_delay_ms().unwrap_or(0)),
+            _ => 0,
+        };
+        let patient = (fetch_ms as f64 * config.delay_factor).ceil() as u64;
+        // Both ends of a fetch are cut to whole milliseconds; one more makes up for it.
+        config.delay_ms_min.max(patient).max(asked.min(config.crawl_delay_ms_max)) + 1
+    }
+
+    /// Winds the politeness clock after a contact.
+    pub fn contacted(&mut self, started: Timestamp, ended: Timestamp, config: &FrontierConfig) {
+        let gap = self.gap_ms(ended.ms_since(started), config);
+        self.contact_after = self.contact_after.max(ended.plus_ms(gap));
+    }
+
+    /// Whether the rules are known and not out of date.
+    pub fn robots_fresh(&self, now: Timestamp) -> bool {
+        matches!(&self.robots, Robots::Known { expires, .. } if now < *expires)
+    }
+
+    /// What the rules say of a URL of this host.
+    pub fn allows(&self, url: &Url) -> bool {
+        match &self.robots {
+            Robots::Known { rules, .. } => rules.allows(url.path_and_query()),
+            _ => false,
+        }
+    }
+
+    /// Takes what a robots.txt says as the host's rules.
+    pub fn learn(&mut self, rules: Rules, validators: Validators, now: Timestamp, config: &FrontierConfig) {
+        let patience = u64::from(rules.crawl_delay_ms().unwrap_or(0));
+        if config.delay_ms_min > 0 && patience > config.crawl_delay_ms_max {
+            self.down = Some((Outcome::RobotsDisallowed, now.plus_ms(config.robots_ms_max)));
+        }
+        self.robots = Robots::Known { rules, expires: now.plus_ms(config.robots_ms_max), validators };
+    }
+
+    /// The robots.txt has not changed since it was fetched.
+    pub fn robots_not_modified(&mut self, now: Timestamp, config: &FrontierConfig) {
+        if let Robots::Known { expires, .. } = &mut self.robots {
+            *expires = now.plus_ms(config.robots_ms_max);
+        }
+    }
+
+    pub fn save(&self, into: &mut Vec<u8>) {
+        into.put_str(self.host.as_str());
+        into.put_u64(self.contact_after.0);
+        into.put_u64(self.backoff_until.0);
+        into.put_u8(self.backoff_level);
+        into.put_u8(self.failures);
+        let (outcome, until) = self.down.map_or((0, Timestamp(0)), |(o, t)| (o.code(), t));
+        into.put_u8(outcome);
+        into.put_u64(until.0);
+        into.put_u64(self.issued.map_or(0, |t| t.0 + 1));
+        match &self.robots {
+            Robots::Known { rules, expires, validators } => {
+                into.put_u8(1);
+                into.put_u64(expires.0);
+                validators.put(into);
+                into.put_bytes(rules.to_bytes());
+            }
+            _ => into.put_u8(0),
+        }
+    }
+
+    pub fn load(from: &mut Take<'_>) -> Result<HostState, Malformed> {
+        let host = Host::from_canonical(from.str()?).ok_or(Malformed("a host is not an origin"))?;
+        let mut state = HostState::new(host);
+        state.contact_after = Timestamp(from.u64()?);
+        state.backoff_until = Timestamp(from.u64()?);
+        state.backoff_level = from.u8()?;
+        state.failures = from.u8()?;
+        let outcome = from.u8()?;
+        let until = Timestamp(from.u64()?);
+        state.down = Outcome::from_code(outcome).map(|o| (o, until));
+        state.issued = from.u64()?.checked_sub(1).map(Timestamp);
+        if from.u8()? == 1 {
+            let expires = Timestamp(from.u64()?);
+            let validators = Validators::take(from)?;
+            let rules = Rules::from_bytes(from.bytes()?).map_err(|_| Malformed("robots rules do not read back"))?;
+            state.robots = Robots::Known { rules, expires, validators };
+        }
+        Ok(state)
+    }
+}

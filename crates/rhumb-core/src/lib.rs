@@ -1,0 +1,25 @@
+//! Decides: what a URL is, whether we may and want to fetch it, in which order, and what a page says.
+//!
+//! Nothing here reads a clock, opens a socket or touches a file except through `rhumb_store::disk::Disk`;
+//! everything can be replayed. In the order a URL meets them: [`url`] (what it is), [`filter`] (may we want
+//! it?), [`splitter`] (whose is it?), [`sieve`] (is it new?), [`frontier`] (when is its turn?), [`robots`] and
+//! [`net`] (may it be fetched?), [`page`] (what does it say?), [`record`] (what the log keeps of it).
+
+pub mod crawl;
+pub mod filter;
+pub mod frontier;
+pub mod handover;
+pub mod net;
+pub mod outcome;
+pub mod page;
+pub mod priority;
+pub mod record;
+pub mod robots;
+pub mod seen;
+pub mod sieve;
+pub mod sketch;
+pub mod splitter;
+pub mod url;
+pub mod visit;
+
+pub use rhumb_store::Timestamp;

@@ -1,0 +1,288 @@
+//! What kind of thing a body is: the declared type where it can be believed, the first bytes where it cannot.
+//!
+//! The essentials of the WHATWG MIME Sniffing standard, with two departures that serve a crawler rather than a browser's
+//! security: a body declared as HTML or text that begins as a PDF, image or archive is taken for that (unless the server
+//! said nosniff), and a byte order mark does not hide the markup behind it.
+//!
+//! Invariant: only the first [`HEADER_BYTES`] are looked at.
+
+use serde::{Deserialize, Serialize};
+
+/// What a body is, as far as we treat it differently.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MediaKind {
+    /// HTML.
+    #[default]
+    Html,
+    /// HTML in XML's clothes.
+    Xhtml,
+    /// Any other XML: feeds, sitemaps, SVG.
+    Xml,
+    /// Text without markup, or with markup that we do not read: plain text, JSON, scripts, style sheets.
+    Text,
+    /// An image.
+    Image,
+    /// A PDF document.
+    Pdf,
+    /// Sound, video or a font.
+    Media,
+    /// Compressed files.
+    Archive,
+    /// Anything else.
+    Binary,
+}
+
+/// As many bytes as the standard lets a sniffer see.
+pub const HEADER_BYTES: usize = 1445;
+
+/// Decides what a body is. `nosniff`: the server forbade guessing, so what it declared holds.
+pub fn sniff(body: &[u8], content_type: Option<&str>, nosniff: bool) -> MediaKind {
+    let header = &body[..body.len().min(HEADER_BYTES)];
+    let essence = content_type.map(essence_of).unwrap_or_default();
+    match essence.as_str() {
+        "" | "unknown/unknown" | "application/unknown" | "*/*" => return guess(header, !nosniff),
+        // Servers that know no better call everything this.
+        "application/octet-stream" if !nosniff && content_type.is_some_and(|t| !t.contains(';')) => {
+            return magic(header).unwrap_or(MediaKind::Binary);
+        }
+        _ => {}
+    }
+    let declared = declared(&essence);
+    if nosniff {
+        return declared;
+    }
+    match declared {
+        MediaKind::Html | MediaKind::Text => match magic(header) {
+            Some(found) => found,
+            None if declared == MediaKind::Html && is_feed(header) => MediaKind::Xml,
+            None if essence == "text/plain" && looks_binary(header) => MediaKind::Binary,
+            None => declared,
+        },
+        MediaKind::Xml if memchr::memmem::find(header, b"<html").is_some() && !is_feed(header) => MediaKind::Xhtml,
+        other => other,
+    }
+}
+
+/// The `charset` parameter of a Content-Type value.
+pub fn charset_of(content_type: &str) -> Option<&str> {
+    let mut rest = content_type.split_once(';')?.1;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ';');
+        if rest.is_empty() {
+            return None;
+        }
+        let name_end = rest.find([';', '=']).unwrap_or(rest.len());
+        let (name, after) = rest.split_at(name_end);
+        let Some(value) = after.strip_prefix('=') else {
+            rest = after;
+            continue;
+        };
+        let value = value.trim_start();
+        let (value, after) = match value.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+            None => value.split_at(value.find(';').unwrap_or(value.len())),
+        };
+        let value = value.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\'');
+        if name.trim().eq_ignore_ascii_case("charset") && !value.is_empty() {
+            return Some(value);
+        }
+        rest = after;
+    }
+}
+
+/// `text/html` of `Text/HTML; charset=x`; nothing when it is no type at all.
+fn essence_of(content_type: &str) -> String {
+    let essence = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    let is_type = essence.split_once('/').is_some_and(|(t, s)| !t.is_empty() && !s.is_empty());
+    if is_type { essence } else { String::new() }
+}
+
+fn declared(essence: &str) -> MediaKind {
+    let (top, sub) = essence.split_once('/').unwrap_or((essence, ""));
+    match (top, sub) {
+        (_, "html") => MediaKind::Html,
+        ("application", "xhtml+xml" | "vnd.wap.xhtml+xml") => MediaKind::Xhtml,
+        ("text" | "application", "xml") => MediaKind::Xml,
+        (_, sub) if sub.ends_with("+xml") => MediaKind::Xml,
+        ("text", _) => MediaKind::Text,
+        (_, sub) if sub.ends_with("+json") => MediaKind::Text,
+        (
+            "application",
+            "json" | "ld+json" | "javascript" | "ecmascript" | "x-javascript" | "x-ndjson" | "yaml" | "toml" | "rtf",
+        ) => MediaKind::Text,
+        ("application", "pdf" | "x-pdf") => MediaKind::Pdf,
+        ("image", _) => MediaKind::Image,
+        ("audio" | "video" | "font", _) | ("application", "ogg") => MediaKind::Media,
+        ("application", "zip" | "gzip" | "x-gzip" | "x-tar" | "x-bzip2" | "x-xz" | "zstd" | "x-7z-compressed") => {
+            MediaKind::Archive
+        }
+        _ => MediaKind::Binary,
+    }
+}
+
+/// Decides without a declared type. HTML and PDF can carry scripts, so they are only guessed when `scriptable`.
+fn guess(header: &[u8], scriptable: bool) -> MediaKind {
+    let body = skip_bom_and_space(header);
+    if scriptable && is_html(body) {
+        return MediaKind::Html;
+    }
+    if starts_with(body, b"<?xml") {
+        return if memchr::memmem::find(header, b"<html").is_some() { MediaKind::Xhtml } else { MediaKind::Xml };
+    }
+    match magic(header) {
+        Some(MediaKind::Pdf) if !scriptable => MediaKind::Binary,
+        Some(found) => found,
+        None if is_feed(header) => MediaKind::Xml,
+        None if looks_binary(header) => MediaKind::Binary,
+        None => MediaKind::Text,
+    }
+}
+
+fn is_html(body: &[u8]) -> bool {
+    const TAGS: [&[u8]; 17] = [
+        b"<!doctype html",
+        b"<html",
+        b"<head",
+        b"<script",
+        b"<iframe",
+        b"<h1",
+        b"<div",
+        b"<font",
+        b"<table",
+        b"<a",
+        b"<style",
+        b"<title",
+        b"<b",
+        b"<body",
+        b"<br",
+        b"<p",
+        b"<meta",
+    ];
+    let ends = |i: usize| body.get(i).is_some_and(|b| matches!(b, b' ' | b'>' | b'\t' | b'\n' | b'\r'));
+    body.starts_with(b"<!--") || TAGS.iter().any(|tag| starts_with(body, tag) && ends(tag.len()))
+}
+
+/// Formats known by their first bytes.
+fn magic(header: &[u8]) -> Option<MediaKind> {
+    const PATTERNS: [(&[u8], MediaKind); 25] = [
+        (b"%PDF-", MediaKind::Pdf),
+        (b"%!PS-Adobe-", MediaKind::Binary),
+        (b"\x89PNG\r\n\x1a\n", MediaKind::Image),
+        (b"\xff\xd8\xff", MediaKind::Image),
+        (b"GIF87a", MediaKind::Image),
+        (b"GIF89a", MediaKind::Image),
+        (b"\0\0\x01\0", MediaKind::Image),
+        (b"\0\0\x02\0", MediaKind::Image),
+        (b"OggS\0", MediaKind::Media),
+        (b"ID3", MediaKind::Media),
+        (b"fLaC", MediaKind::Media),
+        (b"MThd\0\0\0\x06", MediaKind::Media),
+        (b"\x1aE\xdf\xa3", MediaKind::Media),
+        (b"wOFF", MediaKind::Media),
+        (b"wOF2", MediaKind::Media),
+        (b"OTTO\0", MediaKind::Media),
+        (b"\x1f\x8b\x08", MediaKind::Archive),
+        (b"PK\x03\x04", MediaKind::Archive),
+        (b"Rar!\x1a\x07", MediaKind::Archive),
+        (b"7z\xbc\xaf\x27\x1c", MediaKind::Archive),
+        (b"\x28\xb5\x2f\xfd", MediaKind::Archive),
+        (b"\xfd7zXZ\0", MediaKind::Archive),
+        (b"BZh91AY&SY", MediaKind::Archive),
+        (b"\x7fELF", MediaKind::Binary),
+        (b"II*\0", MediaKind::Image),
+    ];
+    let riff = |kind: &[u8]| header.starts_with(b"RIFF") && header.get(8..8 + kind.len()) == Some(kind);
+    if riff(b"WEBP") {
+        return Some(MediaKind::Image);
+    }
+    if riff(b"WAVE") || riff(b"AVI ") || header.get(4..8) == Some(b"ftyp") {
+        let avif = header.get(8..12).is_some_and(|brand| brand == b"avif" || brand == b"heic");
+        return Some(if avif { MediaKind::Image } else { MediaKind::Media });
+    }
+    PATTERNS.iter().find(|(bytes, _)| header.starts_with(bytes)).map(|(_, kind)| *kind)
+}
+
+/// Whether the root element, behind comments and declarations, is that of a feed.
+fn is_feed(header: &[u8]) -> bool {
+    let mut rest = skip_bom_and_space(header);
+    loop {
+        let end: &[u8] = match rest {
+            [b'<', b'!', b'-', b'-', ..] => b"-->",
+            [b'<', b'!', ..] => b">",
+            [b'<', b'?', ..] => b"?>",
+            _ => break,
+        };
+        let Some(i) = memchr::memmem::find(rest, end) else { return false };
+        rest = rest[i + end.len()..].trim_ascii_start();
+    }
+    rest.starts_with(b"<rss") || rest.starts_with(b"<feed") || rest.starts_with(b"<rdf:RDF")
+}
+
+/// Whether there are bytes that text does not contain. UTF-16 announces itself.
+fn looks_binary(header: &[u8]) -> bool {
+    let is_marked = [&b"\xfe\xff"[..], b"\xff\xfe", b"\xef\xbb\xbf"].iter().any(|bom| header.starts_with(bom));
+    !is_marked && header.iter().any(|b| matches!(b, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
+}
+
+fn skip_bom_and_space(header: &[u8]) -> &[u8] {
+    header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header).trim_ascii_start()
+}
+
+fn starts_with(body: &[u8], lower: &[u8]) -> bool {
+    body.get(..lower.len()).is_some_and(|b| b.eq_ignore_ascii_case(lower))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_told_apart() {
+        let check = |body: &[u8], declared: Option<&str>, nosniff: bool, expected: MediaKind| {
+            assert_eq!(sniff(body, declared, nosniff), expected, "{:?} {declared:?}", String::from_utf8_lossy(body));
+        };
+        use MediaKind::*;
+        check(b"anything", Some("text/html"), false, Html);
+        check(b"anything", Some("Text/HTML; charset=utf-8"), false, Html);
+        check(b"<html>", Some("text/plain"), false, Text);
+        check(b"a\0b", Some("text/plain"), false, Binary);
+        check(b"a\0b", Some("text/plain"), true, Text);
+        check(b"", Some("text/html"), false, Html);
+        check(b"", None, false, Text);
+        check(b" \n<!DOCTYPE html><p>", None, false, Html);
+        check(b"\xef\xbb\xbf<html>", None, false, Html);
+        check(b"<html>", None, true, Text);
+        check(b"<htmlx>", None, false, Text);
+        check(b"<?xml version='1.0'?><urlset>", None, false, Xml);
+        check(b"<?xml version='1.0'?><html>", None, false, Xhtml);
+        check(b"<?xml version='1.0'?><!-- x --><rss>", Some("text/html"), false, Xml);
+        check(b"<html>", Some("application/xhtml+xml"), false, Xhtml);
+        check(b"<feed>", Some("application/atom+xml"), false, Xml);
+        check(b"%PDF-1.7", Some("text/html"), false, Pdf);
+        check(b"%PDF-1.7", Some("text/html"), true, Html);
+        check(b"%PDF-1.7", Some("application/octet-stream"), false, Pdf);
+        check(b"\x89PNG\r\n\x1a\n", None, false, Image);
+        check(b"RIFF\0\0\0\0WEBP", None, false, Image);
+        check(b"\0\0\0\x18ftypmp42", None, false, Media);
+        check(b"PK\x03\x04", Some("application/zip"), false, Archive);
+        check(b"{}", Some("application/json"), false, Text);
+        check(b"x", Some("nonsense"), false, Text);
+        check(b"x", Some("application/x-thing"), false, Binary);
+        check(b"\x01\x02", None, false, Binary);
+    }
+
+    #[test]
+    fn charset_parameters_are_found() {
+        let check = |value: &str, expected: Option<&str>| assert_eq!(charset_of(value), expected, "{value}");
+        check("text/html; charset=utf-8", Some("utf-8"));
+        check("text/html;CHARSET=\"UTF-8\"", Some("UTF-8"));
+        check("text/html; a=b; charset=x ; c=d", Some("x"));
+        check("text/html; a=\"; charset=no\"; charset=yes", Some("yes"));
+        check("text/html; charset='utf-8'", Some("utf-8"));
+        check("text/html; charset", None);
+        check("text/html; charset=", None);
+        check("text/html", None);
+        check("text/html;;;", None);
+    }
+}

@@ -1,0 +1,255 @@
+//! What the visit log holds: the bytes of each kind of record. docs/formats/log.md describes them.
+//!
+//! Appending a record is the commit point; all state is a fold over these.
+
+use std::net::IpAddr;
+
+use rhumb_store::Timestamp;
+use rhumb_store::archive::ArchiveRef;
+use rhumb_store::codec::{Malformed, Put, Take};
+
+use crate::outcome::Outcome;
+use crate::url::{Fingerprint, Host, Url};
+use crate::visit::{Entry, LinkKind, Outlink, Purpose, Validators, VisitRecord};
+
+/// One record of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    /// A process began (or went on with) the crawl.
+    Opened(Timestamp),
+    /// The user named a URL.
+    Seed(Entry, Timestamp),
+    /// A host is about to be contacted. Written first, so that a crash in mid-fetch keeps its delay.
+    Issued {
+        /// Who.
+        host: Host,
+        /// Fingerprint of the URL.
+        url: Fingerprint,
+        /// When.
+        at: Timestamp,
+    },
+    /// A visit is finished.
+    Visited(Box<VisitRecord>),
+    /// A URL left the frontier without a visit.
+    Dropped {
+        /// The URL and its history.
+        entry: Entry,
+        /// Why.
+        outcome: Outcome,
+        /// When.
+        at: Timestamp,
+    },
+    /// The process was alive.
+    Alive(Timestamp),
+    /// The process ended in order; nothing was in flight.
+    Closed(Timestamp),
+}
+
+impl Record {
+    /// The record's kind byte.
+    pub fn kind(&self) -> u8 {
+        match self {
+            Record::Opened(_) => 1,
+            Record::Seed(..) => 2,
+            Record::Issued { .. } => 3,
+            Record::Visited(_) => 4,
+            Record::Dropped { .. } => 5,
+            Record::Alive(_) => 6,
+            Record::Closed(_) => 7,
+        }
+    }
+
+    /// When it happened.
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Record::Opened(at) | Record::Alive(at) | Record::Closed(at) | Record::Seed(_, at) => *at,
+            Record::Issued { at, .. } | Record::Dropped { at, .. } => *at,
+            Record::Visited(v) => v.ended,
+        }
+    }
+
+    /// Appends the payload.
+    pub fn put(&self, into: &mut Vec<u8>) {
+        into.put_u64(self.at().0);
+        match self {
+            Record::Opened(_) | Record::Alive(_) | Record::Closed(_) => {}
+            Record::Seed(entry, _) => into.put_bytes(&entry.to_bytes()),
+            Record::Issued { host, url, .. } => {
+                into.put_str(host.as_str());
+                into.extend_from_slice(&url.0.to_le_bytes());
+            }
+            Record::Dropped { entry, outcome, .. } => {
+                into.put_u8(outcome.code());
+                into.put_bytes(&entry.to_bytes());
+            }
+            Record::Visited(visit) => put_visit(visit, into),
+        }
+    }
+
+    /// Reads a record by its kind.
+    pub fn take(kind: u8, payload: &[u8]) -> Result<Record, Malformed> {
+        let mut from = Take::new(payload);
+        let at = Timestamp(from.u64()?);
+        Ok(match kind {
+            1 => Record::Opened(at),
+            2 => Record::Seed(Entry::from_bytes(from.bytes()?)?, at),
+            3 => {
+                let host = take_host(&mut from)?;
+                let raw = from.raw(8)?;
+                let url = Fingerprint(u64::from_le_bytes(raw.try_into().map_err(|_| Malformed("half a fingerprint"))?));
+                Record::Issued { host, url, at }
+            }
+            4 => Record::Visited(Box::new(take_visit(&mut from, at)?)),
+            5 => {
+                let outcome = take_outcome(&mut from)?;
+                Record::Dropped { entry: Entry::from_bytes(from.bytes()?)?, outcome, at }
+            }
+            6 => Record::Alive(at),
+            7 => Record::Closed(at),
+            _ => return Err(Malformed("a record of unknown kind")),
+        })
+    }
+}
+
+const RETRY: u8 = 1;
+const TRUNCATED: u8 = 2;
+const ROBOTS: u8 = 4;
+const DIGEST: u8 = 8;
+const ARCHIVED: u8 = 16;
+const ADDRESS: u8 = 32;
+const RETRY_AFTER: u8 = 64;
+const ROBOTS_BODY: u8 = 128;
+
+/// Appends a visit's payload behind its end time.
+fn put_visit(visit: &VisitRecord, into: &mut Vec<u8>) {
+    let flag = |set: bool, bit: u8| if set { bit } else { 0 };
+    into.put_u8(
+        flag(visit.retry, RETRY)
+            | flag(visit.truncated, TRUNCATED)
+            | flag(!visit.purpose.is_page(), ROBOTS)
+            | flag(visit.digest.is_some(), DIGEST)
+            | flag(visit.archived.is_some(), ARCHIVED)
+            | flag(visit.address.is_some(), ADDRESS)
+            | flag(visit.retry_after_ms.is_some(), RETRY_AFTER)
+            | flag(visit.robots.is_some(), ROBOTS_BODY),
+    );
+    into.put_u8(visit.outcome.code());
+    into.put_bytes(&visit.entry.to_bytes());
+    into.put_u64(visit.duration_ms());
+    into.put_u64(u64::from(visit.status));
+    into.put_u64(visit.wire_bytes);
+    into.put_str(&visit.detail);
+    into.put_str(&visit.media_type);
+    visit.validators.put(into);
+    into.put_opt_str(visit.duplicate_of.as_deref());
+    into.put_str(&visit.title);
+    if let Purpose::Robots { host, hops } = &visit.purpose {
+        into.put_str(host.as_str());
+        into.put_u8(*hops);
+    }
+    if let Some(digest) = &visit.digest {
+        into.extend_from_slice(digest);
+    }
+    if let Some(archived) = &visit.archived {
+        archived.put(into);
+    }
+    match visit.address {
+        Some(IpAddr::V4(a)) => into.put_bytes(&a.octets()),
+        Some(IpAddr::V6(a)) => into.put_bytes(&a.octets()),
+        None => {}
+    }
+    if let Some(ms) = visit.retry_after_ms {
+        into.put_u64(ms);
+    }
+    if let Some(body) = &visit.robots {
+        into.put_bytes(body);
+    }
+    into.put_u64(u64::from(visit.links_unusable));
+    into.put_u64(visit.links.len() as u64);
+    // Links of a page share long prefixes with their neighbours; each is written as what differs.
+    let mut previous: &str = visit.entry.url.as_str();
+    for link in &visit.links {
+        let url = link.url.as_str();
+        let shared = shared_prefix(previous, url);
+        into.put_u8(link.kind as u8 | flag(link.nofollow, 16) | flag(link.wanted, 32));
+        into.put_u64(shared as u64);
+        into.put_str(&url[shared..]);
+        into.put_str(&link.text);
+        previous = url;
+    }
+}
+
+/// Bytes both begin with, ending at a character.
+fn shared_prefix(a: &str, b: &str) -> usize {
+    let mut n = a.bytes().zip(b.bytes()).take_while(|(x, y)| x == y).count();
+    while !b.is_char_boundary(n) {
+        n -= 1;
+    }
+    n
+}
+
+fn take_visit(from: &mut Take<'_>, ended: Timestamp) -> Result<VisitRecord, Malformed> {
+    let flags = from.u8()?;
+    let outcome = take_outcome(from)?;
+    let entry = Entry::from_bytes(from.bytes()?)?;
+    let duration_ms = from.u64()?;
+    let started = Timestamp(ended.0.saturating_sub(duration_ms));
+    let mut visit = VisitRecord::bare(entry, Purpose::Page, started, ended, outcome);
+    visit.retry = flags & RETRY != 0;
+    visit.truncated = flags & TRUNCATED != 0;
+    visit.status = u16::try_from(from.u64()?).map_err(|_| Malformed("an impossible status"))?;
+    visit.wire_bytes = from.u64()?;
+    visit.detail = from.str()?.into();
+    visit.media_type = from.str()?.into();
+    visit.validators = Validators::take(from)?;
+    visit.duplicate_of = from.opt_str()?.map(Into::into);
+    visit.title = from.str()?.into();
+    if flags & ROBOTS != 0 {
+        visit.purpose = Purpose::Robots { host: take_host(from)?, hops: from.u8()? };
+    }
+    if flags & DIGEST != 0 {
+        visit.digest = Some(from.raw(20)?.try_into().map_err(|_| Malformed("half a digest"))?);
+    }
+    if flags & ARCHIVED != 0 {
+        visit.archived = Some(ArchiveRef::take(from)?);
+    }
+    if flags & ADDRESS != 0 {
+        let bytes = from.bytes()?;
+        visit.address = match (<[u8; 4]>::try_from(bytes), <[u8; 16]>::try_from(bytes)) {
+            (Ok(v4), _) => Some(IpAddr::from(v4)),
+            (_, Ok(v6)) => Some(IpAddr::from(v6)),
+            _ => return Err(Malformed("an address of odd length")),
+        };
+    }
+    if flags & RETRY_AFTER != 0 {
+        visit.retry_after_ms = Some(from.u64()?);
+    }
+    if flags & ROBOTS_BODY != 0 {
+        visit.robots = Some(from.bytes()?.into());
+    }
+    visit.links_unusable = from.u32()?;
+    let count = from.u64()?;
+    let mut previous = visit.entry.url.as_str().to_string();
+    for _ in 0..count {
+        let flags = from.u8()?;
+        let shared = usize::try_from(from.u64()?).map_err(|_| Malformed("an impossible prefix"))?;
+        let prefix = previous.get(..shared).ok_or(Malformed("a link prefix is too long"))?;
+        previous = format!("{prefix}{}", from.str()?);
+        visit.links.push(Outlink {
+            url: Url::from_canonical(&previous).ok_or(Malformed("a link is not canonical"))?,
+            text: from.str()?.into(),
+            kind: LinkKind::from_code(flags & 15),
+            nofollow: flags & 16 != 0,
+            wanted: flags & 32 != 0,
+        });
+    }
+    Ok(visit)
+}
+
+fn take_outcome(from: &mut Take<'_>) -> Result<Outcome, Malformed> {
+    Outcome::from_code(from.u8()?).ok_or(Malformed("an unknown outcome"))
+}
+
+fn take_host(from: &mut Take<'_>) -> Result<Host, Malformed> {
+    Host::from_canonical(from.str()?).ok_or(Malformed("a host is not an origin"))
+}

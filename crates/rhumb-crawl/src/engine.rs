@@ -1,0 +1,600 @@
+//! The engine: the one owner of a crawl's state.
+//!
+//! It turns in a loop. Events come in (a visit finished, a name resolved); each finished visit goes to the archive, then
+//! to the log, and is folded into the state. Then the frontier is asked for more visits, which the log hears of
+//! first. One write commits it all; only then do the new visits leave. So nothing is ever done that the log does not
+//! know, and a turn's cost is shared by all it carries.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::{Duration, Instant};
+
+use rhumb_core::Timestamp;
+use rhumb_core::crawl::Crawl;
+use rhumb_core::filter::{Filter, FilterError};
+use rhumb_core::frontier::Next;
+use rhumb_core::handover::Batch;
+use rhumb_core::outcome::Outcome;
+use rhumb_core::record::Record;
+use rhumb_core::url::{Host, Normalizer, Url};
+use rhumb_core::visit::{Entry, Visit};
+use rhumb_store::archive::Archive;
+use rhumb_store::codec::Malformed;
+use rhumb_store::disk::Disk;
+use rhumb_store::log::{Log, LogReader, Position};
+use rhumb_store::warc::{RecordIds, RecordWriter};
+use rhumb_store::{StoreError, checkpoint};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+
+use crate::bus::{Bus, LocalBus};
+use crate::clock::Clock;
+use crate::dns::{Answer, DnsError, Resolver};
+use crate::fetch::{Fetcher, tls};
+use crate::pipeline::{Finished, Tools};
+use crate::settings::Settings;
+use crate::shard::{Command, Shard};
+use crate::status::{self, Answering, Shared, Status};
+
+/// Our machinery failing: the crawl stops, resumable.
+#[derive(Debug, thiserror::Error)]
+pub enum CrawlError {
+    /// Something durable could not be written or read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Sockets, threads or certificates.
+    #[error("could not {0}: {1}")]
+    System(&'static str, std::io::Error),
+    /// A filter expression.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    /// A visit ended in a panic: a fault of this program.
+    #[error("a visit panicked; this is a fault in rhumb, please report it")]
+    Panicked,
+}
+
+/// What reaches the engine.
+pub(crate) enum Event {
+    Finished(Finished),
+    Resolved(Host, Result<Answer, DnsError>),
+    Closed(Host),
+    Synced(Result<(), StoreError>),
+    Panicked,
+}
+
+/// Why a crawl ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Nothing is left to visit.
+    Finished,
+    /// The page or time limit was reached; the rest waits.
+    Limit,
+    /// The user asked it to stop; the rest waits.
+    Interrupted,
+}
+
+/// A crawl that is open for writing.
+pub struct Engine {
+    root: PathBuf,
+    disk: Arc<dyn Disk>,
+    settings: Settings,
+    crawl: Crawl,
+    log: Log,
+    archive: Archive,
+    bus: Box<dyn Bus>,
+    filter: Arc<RwLock<Arc<Filter>>>,
+    /// Seeds and leads that the filter knows.
+    in_filter: (usize, usize),
+    clock: Clock,
+    checkpoint_number: u64,
+    checkpoint_position: Position,
+    cpu_ms_at_start: u64,
+    status: Shared,
+    found: Batch,
+    received: Batch,
+    /// What opening found that people should know.
+    pub notes: Vec<String>,
+}
+
+impl Engine {
+    /// Opens the crawl in `root` (on `disk`): loads the newest checkpoint, replays the log behind it, cuts what a
+    /// crash left half-done.
+    pub fn open(root: &Path, disk: Arc<dyn Disk>, settings: Settings) -> Result<Engine, CrawlError> {
+        let mut notes = Vec::new();
+        let (mut crawl, checkpoint_number) = load_checkpoint(&disk, &settings, &mut notes)?;
+        let log = Log::open(disk.clone(), crawl.position, settings.log_segment_bytes)?;
+        let fresh = log.position() == Position::START;
+        let checkpoint_position = crawl.position;
+        let mut bus = LocalBus::new();
+        replay(&disk, &mut crawl, &mut bus)?;
+        // A process that died wrote "alive" within the last second or two.
+        let died = crawl.last_alive.plus_ms(2_000).min(Timestamp::now().max(crawl.last_alive));
+        crawl.frontier.recover(died);
+        let archive = Archive::open(disk.clone(), crawl.archive_end, settings.archive_file_bytes)?;
+        let clock = Clock::start(crawl.last_alive);
+        let filter = Filter::new(settings.filter.clone())?;
+        let mut engine = Engine {
+            root: root.to_path_buf(),
+            disk,
+            settings,
+            crawl,
+            log,
+            archive,
+            bus: Box::new(bus),
+            filter: Arc::new(RwLock::new(Arc::new(filter))),
+            in_filter: (0, 0),
+            clock,
+            checkpoint_number,
+            checkpoint_position,
+            cpu_ms_at_start: status::cpu_ms(),
+            status: Arc::default(),
+            found: Batch::default(),
+            received: Batch::default(),
+            notes,
+        };
+        engine.widen_filter();
+        if fresh {
+            engine.checkpoint()?;
+        }
+        Ok(engine)
+    }
+
+    /// Puts a URL of the user's into the log, unless it is there already.
+    pub fn add_seed(&mut self, url: &Url) -> Result<(), CrawlError> {
+        if self.crawl.seeds.contains(url) {
+            return Ok(());
+        }
+        let mut entry = Entry::new(url.clone(), 0);
+        entry.seed = true;
+        self.record(&Record::Seed(entry, self.clock.now()))?;
+        self.commit()
+    }
+
+    /// The figures, renewed while the crawl runs.
+    pub fn status(&self) -> Shared {
+        self.status.clone()
+    }
+
+    /// What is known now.
+    pub fn crawl(&self) -> &Crawl {
+        &self.crawl
+    }
+
+    /// Crawls until there is nothing left, a limit is reached, or `stop` turns true. Builds its own runtime and threads.
+    pub fn run(mut self, stop: watch::Receiver<bool>) -> Result<(End, Status), CrawlError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|e| CrawlError::System("start the runtime", e))?;
+        let ended = runtime.block_on(self.drive(stop));
+        // Blocking work of abandoned visits must not hold the process.
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        let end = ended?;
+        let status = self.status.lock().expect("nobody panics while copying the status").clone();
+        Ok((end, status))
+    }
+
+    async fn drive(&mut self, mut stop: watch::Receiver<bool>) -> Result<End, CrawlError> {
+        let (events, mut inbox) = unbounded_channel();
+        let resolver =
+            Resolver::new(self.settings.dns.clone()).map_err(|e| CrawlError::System("open DNS sockets", e))?;
+        let mut shards = self.start_shards(&events)?;
+        let answering = Answering::start(&self.root, self.status.clone());
+        if let Err(e) = &answering {
+            tracing::warn!(error = %e, "no status socket; `rhumb status` will not see this crawl while it runs");
+        }
+        let ended = self.turn_until_done(&mut stop, &mut inbox, &events, &resolver, &shards).await;
+        shards.drain(..).for_each(Shard::stop);
+        // A failed write leaves the log as it is; a checkpoint on top could only make it worse.
+        let end = ended?;
+        self.record(&Record::Closed(self.clock.now()))?;
+        self.commit()?;
+        self.checkpoint()?;
+        self.publish(match end {
+            End::Finished => "finished",
+            End::Limit => "limit",
+            End::Interrupted => "interrupted",
+        });
+        Ok(end)
+    }
+
+    async fn turn_until_done(
+        &mut self,
+        stop: &mut watch::Receiver<bool>,
+        inbox: &mut UnboundedReceiver<Event>,
+        events: &UnboundedSender<Event>,
+        resolver: &Arc<Resolver>,
+        shards: &[Shard],
+    ) -> Result<End, CrawlError> {
+        let mut arrived = Vec::with_capacity(256);
+        let mut chores = Chores::new(&self.settings);
+        let mut ending: Option<(End, Instant)> = None;
+        let mut stoppable = true;
+        self.record(&Record::Opened(self.clock.now()))?;
+        self.publish("running");
+        loop {
+            for event in arrived.drain(..) {
+                self.handle(event, &mut chores)?;
+            }
+            self.pass_on()?;
+            let now = self.clock.now();
+            if ending.is_none() && self.time_is_up() {
+                ending = Some((End::Limit, Instant::now() + self.settings.grace));
+            }
+            let mut issued = Vec::new();
+            let asked =
+                if ending.is_none() { self.issue(now, &mut issued)? } else { Asked::WaitUntil(Timestamp(u64::MAX)) };
+            self.commit()?;
+            for visit in issued {
+                let _ = shard_of(shards, &visit.host).commands.send(Command::Visit(visit));
+            }
+            self.send_errands(resolver, events, shards);
+            let in_flight = self.crawl.frontier.figures(now).in_flight;
+            match (asked, ending) {
+                (_, Some((end, until))) if in_flight == 0 || Instant::now() >= until => return Ok(end),
+                (Asked::Idle, None) => return Ok(End::Finished),
+                (Asked::LimitReached, None) if in_flight == 0 => return Ok(End::Limit),
+                _ => {}
+            }
+            self.do_chores(&mut chores, events)?;
+            let wake = match asked {
+                Asked::WaitUntil(at) => self.clock.instant(at).min(chores.next()),
+                _ => chores.next(),
+            };
+            let wake = ending.map_or(wake, |(_, until)| wake.min(until));
+            tokio::select! {
+                biased;
+                n = inbox.recv_many(&mut arrived, 256) => assert!(n > 0, "the engine holds a sender itself"),
+                changed = stop.changed(), if stoppable => {
+                    stoppable = changed.is_ok() && !*stop.borrow();
+                    if changed.is_ok() && *stop.borrow() {
+                        ending = Some((End::Interrupted, Instant::now() + self.settings.grace));
+                    }
+                }
+                () = tokio::time::sleep_until(wake.into()) => {}
+            }
+        }
+    }
+
+    fn time_is_up(&self) -> bool {
+        self.settings.time_max.is_some_and(|max| self.clock.ran() >= max)
+    }
+
+    fn handle(&mut self, event: Event, chores: &mut Chores) -> Result<(), CrawlError> {
+        match event {
+            Event::Finished(finished) => {
+                self.crawl.frontier.connection_left(&finished.host, finished.kept, finished.record.ended);
+                let mut record = finished.record;
+                if !finished.archive.is_empty() {
+                    let mut preamble = |name: &str| warcinfo(name, &self.settings.agent, self.clock.now());
+                    record.archived = Some(self.archive.append(&finished.archive, record.ended, &mut preamble)?);
+                }
+                record.retry =
+                    record.purpose.is_page() && self.crawl.frontier.will_retry(&record.entry, record.outcome);
+                self.record(&Record::Visited(record))?;
+            }
+            Event::Resolved(host, answer) => {
+                let now = self.clock.now();
+                let answer = self.judge_addresses(&host, answer);
+                self.crawl.frontier.resolved(&host, answer, now);
+            }
+            Event::Closed(host) => self.crawl.frontier.connection_closed(&host),
+            Event::Synced(done) => {
+                chores.syncing = false;
+                done?;
+            }
+            Event::Panicked => return Err(CrawlError::Panicked),
+        }
+        Ok(())
+    }
+
+    /// Leaves only addresses that may be dialled. The fetcher judges again in the moment it dials.
+    fn judge_addresses(
+        &self,
+        host: &Host,
+        answer: Result<Answer, DnsError>,
+    ) -> Result<(Arc<[std::net::IpAddr]>, Timestamp), Outcome> {
+        match answer {
+            Ok(answer) => {
+                let guard = &self.settings.guard;
+                let fit = answer.addresses.iter().filter(|a| guard.judge(host.name(), host.port(), **a).is_ok());
+                let fit: Arc<[std::net::IpAddr]> = fit.copied().collect();
+                if fit.is_empty() { Err(Outcome::BlockedAddress) } else { Ok((fit, self.clock.at(answer.expires))) }
+            }
+            Err(e) if e.is_permanent() => Err(Outcome::NoHost),
+            Err(_) => Err(Outcome::DnsFailed),
+        }
+    }
+
+    /// Asks the frontier for visits until every worker has one or nothing is ready.
+    fn issue(&mut self, now: Timestamp, issued: &mut Vec<Box<Visit>>) -> Result<Asked, CrawlError> {
+        loop {
+            let figures = self.crawl.frontier.counts();
+            if figures.in_flight as usize >= self.settings.workers {
+                return Ok(Asked::WorkersBusy);
+            }
+            // Visits under way may all turn out to be pages.
+            let pages = self.crawl.totals.pages;
+            if self.settings.pages_max.is_some_and(|max| pages + figures.in_flight_pages >= max) {
+                return Ok(if self.settings.pages_max.is_some_and(|max| pages >= max) {
+                    Asked::LimitReached
+                } else {
+                    Asked::WorkersBusy
+                });
+            }
+            match self.crawl.next_visit(now)? {
+                Next::Visit(visit) => {
+                    let url = visit.entry.url.fingerprint();
+                    self.record(&Record::Issued { host: visit.host.clone(), url, at: now })?;
+                    issued.push(visit);
+                }
+                Next::Drop(entry, outcome) => self.record(&Record::Dropped { entry: *entry, outcome, at: now })?,
+                Next::WaitUntil(at) => return Ok(Asked::WaitUntil(at)),
+                Next::Idle => return Ok(Asked::Idle),
+            }
+        }
+    }
+
+    /// Appends a record and folds it in.
+    fn record(&mut self, record: &Record) -> Result<(), CrawlError> {
+        let position = self.log.append(record.kind(), |into| record.put(into));
+        self.crawl.fold(record, position, &mut self.found)?;
+        if !self.found.is_empty() {
+            self.bus.send(&mut self.found);
+            self.pass_on()?;
+        }
+        Ok(())
+    }
+
+    /// Takes what the bus has for us, and lets new seeds open the filter's scope.
+    fn pass_on(&mut self) -> Result<(), CrawlError> {
+        while self.bus.receive(&mut self.received) {
+            self.crawl.receive(&self.received)?;
+        }
+        if (self.crawl.seeds.len(), self.crawl.leads.len()) != self.in_filter {
+            self.widen_filter();
+        }
+        Ok(())
+    }
+
+    fn widen_filter(&mut self) {
+        let mut shared = self.filter.write().expect("nobody panics while replacing the filter");
+        let mut filter = Filter::clone(&shared);
+        let (seeds, leads) = (&self.crawl.seeds[self.in_filter.0..], &self.crawl.leads[self.in_filter.1..]);
+        for url in seeds {
+            // Naming a local host is leave to dial it; a redirect to one is not.
+            self.settings.guard.allow_seed(url);
+        }
+        seeds.iter().chain(leads).for_each(|s| filter.add_seed(s));
+        self.in_filter = (self.crawl.seeds.len(), self.crawl.leads.len());
+        *shared = Arc::new(filter);
+    }
+
+    /// The commit point: archive first, so that the log never speaks of bytes that are not there.
+    fn commit(&mut self) -> Result<(), CrawlError> {
+        self.archive.commit()?;
+        Ok(self.log.commit()?)
+    }
+
+    /// Names to resolve, connections to close.
+    fn send_errands(&mut self, resolver: &Arc<Resolver>, events: &UnboundedSender<Event>, shards: &[Shard]) {
+        for host in self.crawl.frontier.take_unresolved() {
+            if let Some(known) = resolver.lookup_cached(host.name()) {
+                let _ = events.send(Event::Resolved(host, known));
+                continue;
+            }
+            let (resolver, events) = (resolver.clone(), events.clone());
+            tokio::spawn(async move {
+                let answer = resolver.lookup(host.name()).await;
+                let _ = events.send(Event::Resolved(host, answer));
+            });
+        }
+        for host in self.crawl.frontier.take_connections_to_close() {
+            let _ = shard_of(shards, &host).commands.send(Command::Close(host));
+        }
+    }
+
+    fn do_chores(&mut self, chores: &mut Chores, events: &UnboundedSender<Event>) -> Result<(), CrawlError> {
+        let now = Instant::now();
+        if now >= chores.tick {
+            chores.tick = now + TICK;
+            self.record(&Record::Alive(self.clock.now()))?;
+            self.commit()?;
+            self.crawl.frontier.close_idle_connections(self.clock.now());
+            self.publish("running");
+        }
+        if now >= chores.sync && !chores.syncing {
+            chores.sync = now + self.settings.sync_every;
+            chores.syncing = true;
+            let (archive, log) = (self.archive.sync_handle()?, self.log.sync_handle()?);
+            let events = events.clone();
+            tokio::task::spawn_blocking(move || {
+                let mut log = log;
+                let synced = archive.map_or(Ok(()), |mut a| a.sync()).and_then(|()| log.sync());
+                let _ = events.send(Event::Synced(synced));
+            });
+        }
+        if now >= chores.checkpoint {
+            self.checkpoint()?;
+            chores.checkpoint = Instant::now() + self.settings.checkpoint_every;
+        }
+        Ok(())
+    }
+
+    /// Writes the state, so that the next start need not read the log up to here.
+    fn checkpoint(&mut self) -> Result<(), CrawlError> {
+        self.commit()?;
+        self.crawl.totals.ran_ms += self.clock.ran().as_millis() as u64;
+        self.crawl.totals.cpu_ms += status::cpu_ms().saturating_sub(self.cpu_ms_at_start);
+        let body = self.crawl.save();
+        self.crawl.totals.ran_ms -= self.clock.ran().as_millis().min(u128::from(self.crawl.totals.ran_ms)) as u64;
+        self.crawl.totals.cpu_ms -= status::cpu_ms().saturating_sub(self.cpu_ms_at_start).min(self.crawl.totals.cpu_ms);
+        let body = body?;
+        let garbage = self.crawl.take_garbage();
+        self.archive.sync()?;
+        self.log.sync()?;
+        self.checkpoint_number += 1;
+        checkpoint::save(&*self.disk, self.checkpoint_number, &body)?;
+        self.checkpoint_position = self.crawl.position;
+        garbage.iter().try_for_each(|name| self.disk.remove(name))?;
+        Ok(())
+    }
+
+    fn publish(&mut self, state: &'static str) {
+        let mut status = Status::of(&self.crawl, self.clock.now());
+        status.state = state;
+        let ran = self.clock.ran().as_secs_f64();
+        status.seconds += ran;
+        status.cpu_seconds += status::cpu_ms().saturating_sub(self.cpu_ms_at_start) as f64 / 1000.0;
+        status.peak_rss_bytes = status::peak_rss_bytes();
+        let mut shared = self.status.lock().expect("nobody panics while copying the status");
+        let (pages, seconds) = (status.pages.saturating_sub(shared.pages), status.seconds - shared.seconds);
+        // Smoothed over a few ticks; the first tick has nothing to compare with.
+        let rate = if shared.seconds > 0.0 && seconds > 0.0 { pages as f64 / seconds } else { 0.0 };
+        status.pages_per_second = if state == "running" {
+            0.7 * shared.pages_per_second + 0.3 * rate
+        } else {
+            status.pages as f64 / status.seconds.max(0.001)
+        };
+        *shared = status;
+    }
+
+    fn start_shards(&self, events: &UnboundedSender<Event>) -> Result<Vec<Shard>, CrawlError> {
+        let tls = tls::client_config(self.settings.authorities.as_deref());
+        let tls = tls.map_err(|e| CrawlError::System("read certificate authorities", e))?;
+        let guard = Arc::new(self.settings.guard.clone());
+        let fetcher = || Fetcher::new(self.settings.fetch.clone(), &self.settings.agent, guard.clone(), tls.clone());
+        let tools = |number: usize| Tools {
+            fetcher: fetcher(),
+            clock: self.clock,
+            normalizer: Normalizer::new(&self.settings.normalize),
+            filter: self.filter.clone(),
+            seen: self.crawl.seen.clone(),
+            decode: self.settings.decode.clone(),
+            parse: self.settings.parse.clone(),
+            redirects_max: self.settings.crawl.redirects_max,
+            archive: self.settings.archive,
+            scratch: Mutex::default(),
+            ids: Mutex::new(RecordIds::new(record_seed(number), 0)),
+        };
+        let mut shards = vec![Shard::here(tools(0), events.clone())];
+        for number in 1..self.settings.threads.max(1) {
+            let shard = Shard::spawn(number, tools(number), events.clone());
+            shards.push(shard.map_err(|e| CrawlError::System("start a thread", e))?);
+        }
+        Ok(shards)
+    }
+}
+
+/// A host always goes to the same shard, because its connection lives there.
+fn shard_of<'a>(shards: &'a [Shard], host: &Host) -> &'a Shard {
+    &shards[(host.fingerprint().0 % shards.len() as u64) as usize]
+}
+
+#[derive(Clone, Copy)]
+enum Asked {
+    WorkersBusy,
+    LimitReached,
+    WaitUntil(Timestamp),
+    Idle,
+}
+
+const TICK: Duration = Duration::from_secs(1);
+
+/// When what is to be done besides visits.
+struct Chores {
+    tick: Instant,
+    sync: Instant,
+    syncing: bool,
+    checkpoint: Instant,
+}
+
+impl Chores {
+    fn new(settings: &Settings) -> Chores {
+        let now = Instant::now();
+        Chores {
+            tick: now + TICK,
+            sync: now + settings.sync_every,
+            syncing: false,
+            checkpoint: now + settings.checkpoint_every,
+        }
+    }
+
+    fn next(&self) -> Instant {
+        let first = self.tick.min(self.checkpoint);
+        if self.syncing { first } else { first.min(self.sync) }
+    }
+}
+
+fn load_checkpoint(
+    disk: &Arc<dyn Disk>,
+    settings: &Settings,
+    notes: &mut Vec<String>,
+) -> Result<(Crawl, u64), CrawlError> {
+    disk.make_dir("state")?;
+    let found = checkpoint::load(&**disk)?;
+    let trouble = match found {
+        checkpoint::Found::None => {
+            let crawl = Crawl::new(disk.clone(), &settings.crawl)?;
+            crawl.remove_strays(&**disk)?;
+            return Ok((crawl, 0));
+        }
+        checkpoint::Found::Whole(number, body) => match Crawl::load(disk.clone(), &settings.crawl, &body) {
+            Ok(crawl) => {
+                crawl.remove_strays(&**disk)?;
+                return Ok((crawl, number));
+            }
+            // Derived state that does not read back is made anew from the log.
+            Err(e @ (StoreError::Corrupt { .. } | StoreError::Version { .. } | StoreError::Io { .. })) => e.to_string(),
+            Err(e) => return Err(e.into()),
+        },
+        checkpoint::Found::Unusable(why) => why,
+    };
+    notes.push(format!("{trouble}; the state is made anew from the log"));
+    checkpoint::discard_all(&**disk)?;
+    let crawl = Crawl::new(disk.clone(), &settings.crawl)?;
+    crawl.remove_strays(&**disk)?;
+    Ok((crawl, 0))
+}
+
+/// Folds the records behind the checkpoint.
+fn replay(disk: &Arc<dyn Disk>, crawl: &mut Crawl, bus: &mut dyn Bus) -> Result<(), CrawlError> {
+    let mut reader = LogReader::open(disk.clone(), crawl.position)?;
+    let (mut found, mut received) = (Batch::default(), Batch::default());
+    loop {
+        let at = reader.position();
+        let Some((kind, payload)) = reader.next()? else { return Ok(()) };
+        let record = Record::take(kind, payload).map_err(|Malformed(what)| {
+            StoreError::corrupt(&rhumb_store::log::segment_name(at.segment), at.offset, what)
+        })?;
+        crawl.fold(&record, reader.position(), &mut found)?;
+        bus.send(&mut found);
+        while bus.receive(&mut received) {
+            crawl.receive(&received)?;
+        }
+    }
+}
+
+/// The first record of every archive file.
+fn warcinfo(name: &str, agent: &str, now: Timestamp) -> Vec<u8> {
+    let mut out = Vec::new();
+    let software = concat!("rhumb/", env!("CARGO_PKG_VERSION"));
+    let fields = [
+        ("software", software),
+        ("format", "WARC File Format 1.1"),
+        ("http-header-user-agent", agent),
+        ("robots", "obey"),
+    ];
+    let id = RecordIds::new(record_seed(usize::MAX) ^ u128::from(now.0), 0).take();
+    let written = RecordWriter::default().warcinfo(&mut out, id, now, name, &fields);
+    if let Err(e) = written {
+        // Only an agent with control characters could do this, and the configuration refuses those.
+        tracing::error!(error = %e, "no warcinfo record");
+    }
+    out
+}
+
+/// Bits from which record ids are made: they must differ between processes and threads.
+fn record_seed(number: usize) -> u128 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+    let who = format!("{now} {} {number}", std::process::id());
+    xxhash_rust::xxh3::xxh3_128(who.as_bytes())
+}

@@ -1,0 +1,173 @@
+//! Dialling: the address is judged in the moment it is dialled, on every hop, whatever was resolved before.
+
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rhumb_core::outcome::Outcome;
+use rhumb_core::url::Host;
+use rustls_pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::time::timeout_at;
+
+use super::tee::{Passed, Tee};
+use super::{Failure, Fetcher, Request};
+
+type Body = Empty<Bytes>;
+
+/// An open connection and the future that moves its bytes.
+pub(crate) struct Link {
+    pub address: IpAddr,
+    pub sender: Sender,
+    pub passed: Arc<Mutex<Passed>>,
+    driver: Option<Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>>,
+}
+
+pub(crate) enum Sender {
+    Http1(http1::SendRequest<Body>),
+    Http2(http2::SendRequest<Body>),
+}
+
+impl Link {
+    /// Moves bytes while `work` waits for them. `Err` if the connection ended and `work` cannot.
+    pub async fn drive<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Option<hyper::Error>> {
+        let mut work = std::pin::pin!(work);
+        let driver = &mut self.driver;
+        std::future::poll_fn(move |cx| {
+            if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                return Poll::Ready(Ok(done));
+            }
+            let ended = poll_driver(driver, cx);
+            // What the driver just did may be what the work waits for.
+            if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                return Poll::Ready(Ok(done));
+            }
+            match ended {
+                Poll::Ready(ended) => Poll::Ready(Err(ended.err())),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Moves bytes once, without waiting.
+    pub async fn nudge(&mut self) {
+        let driver = &mut self.driver;
+        std::future::poll_fn(move |cx| {
+            let _ = poll_driver(driver, cx);
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// Whether another request can be sent.
+    pub fn is_reusable(&self) -> bool {
+        self.driver.is_some()
+            && match &self.sender {
+                Sender::Http1(sender) => sender.is_ready(),
+                Sender::Http2(sender) => sender.is_ready(),
+            }
+    }
+
+    /// Whether the server has sent anything since the last request.
+    pub fn answered(&self) -> bool {
+        self.passed.lock().expect("nobody panics while copying a head").any()
+    }
+}
+
+type Driver = Option<Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>>;
+
+fn poll_driver(driver: &mut Driver, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
+    let Some(running) = driver else { return Poll::Ready(Ok(())) };
+    let polled = running.as_mut().poll(cx);
+    if polled.is_ready() {
+        *driver = None;
+    }
+    polled
+}
+
+/// Opens a connection to the first address that may be dialled.
+pub(crate) async fn dial(
+    fetcher: &Fetcher,
+    host: &Host,
+    request: &Request<'_>,
+    deadline: Instant,
+) -> Result<Link, (Failure, Option<IpAddr>)> {
+    let judged = |a: &&IpAddr| fetcher.guard.judge(host.name(), host.port(), **a).is_ok();
+    let Some(&address) = request.addresses.iter().find(judged) else {
+        // The class of the address stays out of what others may read: it would tell them of our network.
+        return Err((Failure::new(Outcome::BlockedAddress, "no address of this host may be dialled"), None));
+    };
+    let failed = |outcome, detail: String| (Failure::new(outcome, detail), Some(address));
+    let limits = &fetcher.limits;
+    let patience = (Instant::now() + limits.connect).min(deadline).into();
+    let tcp = match timeout_at(patience, TcpStream::connect(SocketAddr::new(address, host.port()))).await {
+        Err(_) => return Err(failed(Outcome::ConnectTimeout, format!("no connection within {:?}", limits.connect))),
+        Ok(Err(e)) if e.kind() == std::io::ErrorKind::TimedOut => {
+            return Err(failed(Outcome::ConnectTimeout, e.to_string()));
+        }
+        Ok(Err(e)) => return Err(failed(Outcome::Refused, e.to_string())),
+        Ok(Ok(tcp)) => tcp,
+    };
+    // The request goes out as one small write; waiting to fill a packet would only cost time.
+    let _ = tcp.set_nodelay(true);
+    let passed = Arc::new(Mutex::new(Passed::default()));
+    let shaken = if host.scheme() == "https" {
+        let patience = (Instant::now() + limits.tls).min(deadline).into();
+        let name = host.name().trim_start_matches('[').trim_end_matches(']').to_string();
+        let name = ServerName::try_from(name).map_err(|e| failed(Outcome::TlsFailed, e.to_string()))?;
+        let tls = match timeout_at(patience, fetcher.tls.connect(name, tcp)).await {
+            Err(_) => return Err(failed(Outcome::TlsFailed, format!("no TLS handshake within {:?}", limits.tls))),
+            Ok(Err(e)) => return Err(failed(Outcome::TlsFailed, e.to_string())),
+            Ok(Ok(tls)) => tls,
+        };
+        if tls.get_ref().1.alpn_protocol() == Some(b"h2") {
+            shake_http2(fetcher, Tee::new(tls, passed.clone())).await
+        } else {
+            shake_http1(fetcher, Tee::new(tls, passed.clone())).await
+        }
+    } else {
+        shake_http1(fetcher, Tee::new(tcp, passed.clone())).await
+    };
+    let (sender, driver) = shaken.map_err(|e| failed(Outcome::BadHttp, e.to_string()))?;
+    Ok(Link { address, sender, passed, driver: Some(driver) })
+}
+
+type Shaken = (Sender, Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>);
+
+async fn shake_http1<S>(fetcher: &Fetcher, stream: Tee<S>) -> hyper::Result<Shaken>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, connection) = http1::Builder::new()
+        .max_headers(fetcher.limits.head_lines_max)
+        .max_buf_size(fetcher.limits.head_bytes_max.max(8 << 10))
+        .title_case_headers(true)
+        .allow_spaces_after_header_name_in_responses(true)
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .ignore_invalid_headers_in_responses(true)
+        .handshake(stream)
+        .await?;
+    Ok((Sender::Http1(sender), Box::pin(connection)))
+}
+
+async fn shake_http2<S>(fetcher: &Fetcher, stream: Tee<S>) -> hyper::Result<Shaken>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_header_list_size(fetcher.limits.head_bytes_max as u32)
+        .max_concurrent_reset_streams(8)
+        .initial_max_send_streams(1)
+        .handshake(stream)
+        .await?;
+    Ok((Sender::Http2(sender), Box::pin(connection)))
+}

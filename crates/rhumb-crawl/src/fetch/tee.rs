@@ -1,0 +1,145 @@
+//! A stream that keeps a copy of the response head as it passes: hyper gives parsed headers, an archive wants
+//! the bytes themselves.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
+
+use hyper::rt::ReadBufCursor;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What has passed since the last request.
+#[derive(Debug, Default)]
+pub(crate) struct Passed {
+    head: Vec<u8>,
+    whole: bool,
+    any: bool,
+    head_bytes_max: usize,
+}
+
+impl Passed {
+    /// Forgets the last response; the next bytes are a new one's.
+    pub fn reset(&mut self, head_bytes_max: usize) {
+        *self = Passed { head_bytes_max, ..Passed::default() };
+    }
+
+    /// Whether the server has sent anything since the request.
+    pub fn any(&self) -> bool {
+        self.any
+    }
+
+    /// The bytes of the response head, blank line included.
+    pub fn take_head(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.head)
+    }
+
+    fn see(&mut self, bytes: &[u8]) {
+        self.any |= !bytes.is_empty();
+        let mut rest = bytes;
+        while !self.whole && !rest.is_empty() {
+            let before = self.head.len();
+            let room = self.head_bytes_max.saturating_sub(before).min(rest.len());
+            self.head.extend_from_slice(&rest[..room]);
+            // The blank line may straddle two reads.
+            let from = before.saturating_sub(3);
+            match end_of_head(&self.head[from..]) {
+                Some(at) => {
+                    let end = from + at;
+                    rest = &rest[end - before..];
+                    self.head.truncate(end);
+                    // An interim response (100, 103) is followed by the real one.
+                    let interim = self.head.get(9) == Some(&b'1') && self.head.starts_with(b"HTTP/1.");
+                    if interim && !self.head[9..].starts_with(b"101") {
+                        self.head.clear();
+                    } else {
+                        self.whole = true;
+                    }
+                }
+                None => {
+                    self.whole = self.head.len() >= self.head_bytes_max;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Where the head ends: behind an empty line, whose line ends may lack their CR.
+fn end_of_head(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(found) = bytes[at..].iter().position(|&b| b == b'\n') {
+        at += found + 1;
+        match &bytes[at..] {
+            [b'\n', ..] => return Some(at + 1),
+            [b'\r', b'\n', ..] => return Some(at + 2),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The stream itself: tokio's on one side, hyper's on the other.
+pub(crate) struct Tee<S> {
+    inner: S,
+    passed: Arc<Mutex<Passed>>,
+}
+
+impl<S> Tee<S> {
+    pub fn new(inner: S, passed: Arc<Mutex<Passed>>) -> Self {
+        Tee { inner, passed }
+    }
+}
+
+impl<S: AsyncRead + Unpin> hyper::rt::Read for Tee<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        // A stack buffer costs one copy and saves an unsafe block; heads and pages are small.
+        let mut chunk = [std::mem::MaybeUninit::uninit(); 16 << 10];
+        let room = buf.remaining().min(chunk.len());
+        let mut read = ReadBuf::uninit(&mut chunk[..room]);
+        ready!(Pin::new(&mut this.inner).poll_read(cx, &mut read))?;
+        let bytes = read.filled();
+        let mut passed = this.passed.lock().expect("nobody panics while copying a head");
+        if !passed.whole || !passed.any {
+            passed.see(bytes);
+        }
+        drop(passed);
+        buf.put_slice(bytes);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> hyper::rt::Write for Tee<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_is_copied_to_the_byte() {
+        let check = |parts: &[&str], expected: &str| {
+            let mut passed = Passed::default();
+            passed.reset(1000);
+            parts.iter().for_each(|p| passed.see(p.as_bytes()));
+            assert_eq!(String::from_utf8_lossy(&passed.take_head()), expected, "{parts:?}");
+        };
+        check(&["HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody"], "HTTP/1.1 200 OK\r\nA: b\r\n\r\n");
+        check(&["HTTP/1.1 200 OK\r\nA: b\r\n\r", "\nbody", "more"], "HTTP/1.1 200 OK\r\nA: b\r\n\r\n");
+        check(&["HTTP/1.1 200 OK\nA: b\n", "\nbody"], "HTTP/1.1 200 OK\nA: b\n\n");
+        check(&["HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 ", "404 No\r\n\r\nx"], "HTTP/1.1 404 No\r\n\r\n");
+        check(&["HTTP/1.1 100 C\r\n\r\n", "HTTP/1.1 103 H\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"], "HTTP/1.1 200 OK\r\n\r\n");
+    }
+}

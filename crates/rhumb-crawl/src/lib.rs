@@ -1,0 +1,17 @@
+//! Acts: names are resolved, hosts dialled, pages fetched, everything committed.
+//!
+//! [`engine`] owns a crawl and turns it; [`pipeline`] is one visit, step by step; [`fetch`] and [`dns`] speak to the
+//! network; [`bus`] hands URLs to the node that owns them. Decisions are made in `rhumb-core`.
+
+pub mod bus;
+pub mod clock;
+pub mod dns;
+pub mod engine;
+pub mod fetch;
+pub mod pipeline;
+pub mod settings;
+mod shard;
+pub mod status;
+
+pub use engine::{CrawlError, End, Engine};
+pub use settings::Settings;

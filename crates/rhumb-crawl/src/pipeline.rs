@@ -1,0 +1,284 @@
+//! One visit, step by step: fetch → record → redirect or robots or page (decode, parse, route) → archive.
+//!
+//! The frontier has resolved the name and judged robots.txt before a visit is issued; what happens here touches only
+//! this visit. The result goes back to the engine, which commits it.
+
+use std::sync::{Arc, Mutex, RwLock};
+
+use rhumb_core::filter::Filter;
+use rhumb_core::outcome::Outcome;
+use rhumb_core::page::coding::{self, DecodeLimits};
+use rhumb_core::page::{self, Extractor, Page, ParseOptions};
+use rhumb_core::robots::ROBOTS_BYTES_MAX;
+use rhumb_core::seen::ContentSeen;
+use rhumb_core::url::{Base, Host, Normalizer, Url};
+use rhumb_core::visit::{LinkKind, Outlink, Purpose, Validators, Visit, VisitRecord};
+use rhumb_store::warc::{Capture, Digest, Metadata, Profile, RecordIds, RecordWriter, Response, Revisit};
+
+use crate::clock::Clock;
+use crate::fetch::{Fetched, Fetcher, Request};
+
+/// Larger bodies are handled on the pool of blocking threads, so that they hold nobody up.
+const INLINE_BYTES_MAX: usize = 256 << 10;
+
+/// Everything a visit needs, shared by the visits of one thread.
+pub struct Tools {
+    /// Fetches.
+    pub fetcher: Fetcher,
+    /// Tells the time.
+    pub clock: Clock,
+    /// Makes URLs canonical.
+    pub normalizer: Normalizer,
+    /// Says which links are wanted; replaced when a seed's redirect opens the scope.
+    pub filter: Arc<RwLock<Arc<Filter>>>,
+    /// Says which bodies are archived already.
+    pub seen: Arc<Mutex<ContentSeen>>,
+    /// Caps of decoding.
+    pub decode: DecodeLimits,
+    /// What is taken out of a page.
+    pub parse: ParseOptions,
+    /// Redirects in a row that are followed.
+    pub redirects_max: u8,
+    /// Whether pages are archived.
+    pub archive: bool,
+    /// Buffers in use again and again.
+    pub scratch: Mutex<Vec<Scratch>>,
+    /// Where record ids come from.
+    pub ids: Mutex<RecordIds>,
+}
+
+/// Memory that a visit borrows.
+#[derive(Default)]
+pub struct Scratch {
+    extractor: Extractor,
+    page: Page,
+    writer: RecordWriter,
+}
+
+/// A visit that is over and waits to be committed.
+pub struct Finished {
+    /// What the log will hold.
+    pub record: Box<VisitRecord>,
+    /// What the archive will hold.
+    pub archive: Vec<u8>,
+    /// Who was visited.
+    pub host: Host,
+    /// Whether the connection is still open.
+    pub kept: bool,
+}
+
+/// Carries out one visit.
+pub async fn visit(visit: Box<Visit>, tools: &Arc<Tools>) -> Finished {
+    let body_bytes_max = if visit.purpose.is_page() { usize::MAX } else { ROBOTS_BYTES_MAX };
+    let entry = &visit.entry;
+    let request =
+        Request { url: &entry.url, addresses: &visit.addresses, validators: &entry.validators, body_bytes_max };
+    let fetched = tools.fetcher.fetch(&visit.host, request).await;
+    let host = visit.host.clone();
+    let kept = fetched.kept;
+    let (record, archive) = if fetched.body.len() <= INLINE_BYTES_MAX {
+        understand(&visit, &fetched, tools)
+    } else {
+        let tools = tools.clone();
+        tokio::task::spawn_blocking(move || understand(&visit, &fetched, &tools))
+            .await
+            .unwrap_or_else(|e| panic!("{e}"))
+    };
+    Finished { record: Box::new(record), archive, host, kept }
+}
+
+/// What a response means: the record for the log and the bytes for the archive.
+fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools) -> (VisitRecord, Vec<u8>) {
+    let mut record = begin_record(visit, fetched, tools.clock);
+    let mut scratch = tools.scratch.lock().expect("nobody panics while borrowing buffers").pop().unwrap_or_default();
+    match (record.outcome, &visit.purpose) {
+        (Outcome::Redirect, _) => follow_redirect(&mut record, fetched, tools),
+        (Outcome::Ok, Purpose::Robots { .. }) => record.robots = Some(decoded(fetched, tools).as_ref().into()),
+        (Outcome::Ok, Purpose::Page) => read_page(&mut record, fetched, tools, &mut scratch),
+        _ => {}
+    }
+    let mut archive = Vec::new();
+    if tools.archive && fetched.status != 0 && !fetched.head.is_empty() {
+        write_records(&mut record, fetched, tools, &mut scratch.writer, &mut archive);
+    }
+    tools.scratch.lock().expect("nobody panics while borrowing buffers").push(scratch);
+    (record, archive)
+}
+
+fn begin_record(visit: &Visit, fetched: &Fetched, clock: Clock) -> VisitRecord {
+    let (started, ended) = (clock.at(fetched.started), clock.at(fetched.ended));
+    let mut record = VisitRecord::bare(visit.entry.clone(), visit.purpose.clone(), started, ended, fetched.outcome);
+    record.address = fetched.address;
+    record.detail = fetched.detail.as_str().into();
+    record.status = fetched.status;
+    record.wire_bytes = fetched.body.len() as u64;
+    record.truncated = fetched.cut.is_some();
+    record.media_type = fetched.header("content-type").unwrap_or_default().into();
+    if matches!(fetched.outcome, Outcome::Ok | Outcome::NotModified) {
+        let text = |name| fetched.header(name).filter(|v| v.len() <= 1024).map(Into::into);
+        record.validators = Validators { etag: text("etag"), last_modified: text("last-modified"), fetched: started };
+    }
+    if fetched.outcome == Outcome::RateLimited {
+        record.retry_after_ms = fetched.header("retry-after").and_then(|v| retry_after_ms(v, ended));
+    }
+    record
+}
+
+/// `Retry-After` as seconds or as a date; nonsense is as if it was not there.
+fn retry_after_ms(value: &str, now: rhumb_core::Timestamp) -> Option<u64> {
+    if let Ok(seconds) = value.parse::<u64>() {
+        return seconds.checked_mul(1_000);
+    }
+    let at = httpdate::parse_http_date(value).ok()?;
+    let at_ms = at.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis() as u64;
+    at_ms.checked_sub(now.0)
+}
+
+fn follow_redirect(record: &mut VisitRecord, fetched: &Fetched, tools: &Tools) {
+    let location = fetched.headers.iter().find(|(n, _)| n == "location").map(|(_, v)| String::from_utf8_lossy(v));
+    let base = tools.normalizer.base(record.entry.url.as_str(), None);
+    let target = location.ok_or_else(|| "no Location".to_string()).and_then(|location| {
+        let base = base.map_err(|e| e.to_string())?;
+        tools.normalizer.normalize(&location, Some(&base)).map_err(|e| format!("Location {location:?}: {e}"))
+    });
+    match target {
+        Err(why) => {
+            record.outcome = Outcome::BadRedirect;
+            record.detail = why.into();
+        }
+        Ok(_) if record.purpose.is_page() && record.entry.redirects >= tools.redirects_max => {
+            record.outcome = Outcome::TooManyRedirects;
+            record.detail = format!("more than {} redirects in a row", tools.redirects_max).into();
+        }
+        Ok(url) => {
+            // Where a seed leads is where the user wants to go, also if it is another host.
+            let wanted = record.entry.seed || wanted(&url, record.entry.depth, tools);
+            record.links = vec![Outlink { url, text: "".into(), kind: LinkKind::Redirect, nofollow: false, wanted }];
+        }
+    }
+}
+
+fn decoded<'a>(fetched: &'a Fetched, tools: &Tools) -> std::borrow::Cow<'a, [u8]> {
+    let codings = fetched.header("content-encoding").unwrap_or_default();
+    coding::decode(codings, &fetched.body, &tools.decode).body
+}
+
+fn wanted(url: &Url, depth: u32, tools: &Tools) -> bool {
+    tools.filter.read().expect("nobody panics while replacing the filter").judge(url, depth).is_ok()
+}
+
+fn read_page(record: &mut VisitRecord, fetched: &Fetched, tools: &Tools, scratch: &mut Scratch) {
+    let body = decoded(fetched, tools);
+    let content_type = fetched.header("content-type");
+    page::parse_page_into(&mut scratch.extractor, &body, content_type, &tools.parse, &mut scratch.page);
+    let page = &scratch.page;
+    record.title = page.title.as_deref().unwrap_or_default().into();
+    record.links_unusable = page.links_dropped as u32;
+    let Ok(own) = tools.normalizer.base(record.entry.url.as_str(), None) else { return };
+    let base = page.base.as_deref().and_then(|href| tools.normalizer.base(href, Some(&own)).ok()).unwrap_or(own);
+    let follow = !page.robots_directives().nofollow;
+    let depth = record.entry.depth.saturating_add(1);
+    let filter = tools.filter.read().expect("nobody panics while replacing the filter").clone();
+    let mut add = |href: &str, text: &str, kind: LinkKind, nofollow: bool, base: &Base| match tools
+        .normalizer
+        .normalize(href, Some(base))
+    {
+        Ok(url) => {
+            let wanted = follow && filter.judge(&url, depth).is_ok();
+            record.links.push(Outlink { url, text: text.into(), kind, nofollow, wanted });
+        }
+        Err(_) => record.links_unusable += 1,
+    };
+    for link in page.links.iter() {
+        add(link.href, link.text, link.tag.into(), link.flags.is_unvouched(), &base);
+    }
+    if let Some(refresh) = &page.refresh {
+        add(&refresh.href, "", LinkKind::Refresh, false, &base);
+    }
+}
+
+/// Request, response (or a pointer to where the same body is) and metadata, each a gzip member.
+fn write_records(
+    record: &mut VisitRecord,
+    fetched: &Fetched,
+    tools: &Tools,
+    writer: &mut RecordWriter,
+    out: &mut Vec<u8>,
+) {
+    let uri = record.entry.url.as_str();
+    let protocols: &[&str] = if fetched.http2 { &["h2"] } else { &[] };
+    let capture = Capture { uri, date: record.started, ip: fetched.address, protocols };
+    let ids = {
+        let mut ids = tools.ids.lock().expect("nobody panics while counting");
+        [ids.take(), ids.take(), ids.take()]
+    };
+    let digest = Digest::of(&fetched.body);
+    let first = {
+        let seen = tools.seen.lock().expect("nobody panics while remembering content");
+        if record.outcome == Outcome::Ok { seen.check(&digest.0).cloned() } else { None }
+    };
+    let not_modified = record.outcome == Outcome::NotModified;
+    let written = if let Some(first) = &first {
+        let revisit = Revisit {
+            head: &fetched.head,
+            profile: Profile::IdenticalPayload(digest),
+            refers_to_uri: &first.url,
+            refers_to_date: first.at,
+            refers_to: None,
+        };
+        writer.revisit(out, ids[1], &capture, &revisit)
+    } else if not_modified {
+        let revisit = Revisit {
+            head: &fetched.head,
+            profile: Profile::NotModified(None),
+            refers_to_uri: uri,
+            refers_to_date: record.entry.validators.fetched,
+            refers_to: None,
+        };
+        writer.revisit(out, ids[1], &capture, &revisit)
+    } else {
+        let response = Response {
+            head: &fetched.head,
+            body: &fetched.body,
+            digest: Some(digest),
+            truncated: fetched.cut,
+            identified_type: None,
+        };
+        writer.response(out, ids[1], &capture, &response).map(|(span, _)| span)
+    };
+    let depth = Some(record.entry.depth);
+    let metadata = Metadata { depth, fetch_ms: Some(record.duration_ms()), ..Metadata::default() };
+    let all = written
+        .and_then(|_| writer.request(out, ids[0], &capture, Some(ids[1]), &fetched.request_head, b""))
+        .and_then(|_| writer.metadata(out, ids[2], &capture, Some(ids[1]), &metadata));
+    match all {
+        Ok(_) => {
+            record.digest = Some(digest.0);
+            record.duplicate_of = first.map(|f| f.url);
+        }
+        Err(e) => {
+            // A head that cannot be archived (no status line at all) is a page without a copy, not a failed crawl.
+            tracing::debug!(url = uri, error = %e, "not archived");
+            out.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rhumb_core::Timestamp;
+
+    #[test]
+    fn retry_after() {
+        let now = Timestamp(1_000_000_000_000);
+        let check = |value, expected| assert_eq!(retry_after_ms(value, now), expected, "{value}");
+        check("120", Some(120_000));
+        check("0", Some(0));
+        check("soon", None);
+        check("-5", None);
+        check("99999999999999999999", None);
+        check("Sun, 09 Sep 2001 01:47:40 GMT", Some(60_000));
+        check("Sun, 09 Sep 2001 01:40:40 GMT", None);
+    }
+}

@@ -1,0 +1,59 @@
+//! What a crawl does, with every bound in its unit. The program makes it from what the user typed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rhumb_core::crawl::CrawlConfig;
+use rhumb_core::filter::FilterConfig;
+use rhumb_core::net::Guard;
+use rhumb_core::page::ParseOptions;
+use rhumb_core::page::coding::DecodeLimits;
+use rhumb_core::url::NormalizeOptions;
+
+use crate::dns::DnsConfig;
+use crate::fetch::FetchLimits;
+
+/// Everything that is settled before a crawl begins.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Politeness, queues, memory.
+    pub crawl: CrawlConfig,
+    /// Bounds of a fetch.
+    pub fetch: FetchLimits,
+    /// Scope and expressions.
+    pub filter: FilterConfig,
+    /// How URLs are made canonical.
+    pub normalize: NormalizeOptions,
+    /// Caps of decoding.
+    pub decode: DecodeLimits,
+    /// What is taken out of a page.
+    pub parse: ParseOptions,
+    /// How names are resolved.
+    pub dns: DnsConfig,
+    /// Which addresses may be dialled beside the global ones.
+    pub guard: Guard,
+    /// The whole User-Agent header.
+    pub agent: String,
+    /// A PEM file of further certificate authorities.
+    pub authorities: Option<PathBuf>,
+    /// Visits under way at once.
+    pub workers: usize,
+    /// Threads that carry them out.
+    pub threads: usize,
+    /// Whether pages are archived.
+    pub archive: bool,
+    /// Stop after so many pages.
+    pub pages_max: Option<u64>,
+    /// Stop after this time.
+    pub time_max: Option<Duration>,
+    /// How often a checkpoint is written.
+    pub checkpoint_every: Duration,
+    /// How often what was committed is made to survive a power loss.
+    pub sync_every: Duration,
+    /// How long visits under way may go on when the user interrupts.
+    pub grace: Duration,
+    /// A log segment of this size is followed by the next.
+    pub log_segment_bytes: u64,
+    /// An archive file of this size is followed by the next.
+    pub archive_file_bytes: u64,
+}

@@ -1,0 +1,209 @@
+//! The archive directory: WARC files that grow by whole records, and where in them a page lies.
+//!
+//! Bytes are appended before the log record that points at them is committed, so after a crash the
+//! archive may be longer than the log says but never shorter. [`Archive::open`] cuts it to the last
+//! committed end.
+
+use std::sync::Arc;
+
+use crate::codec::{Malformed, Put, Take};
+use crate::disk::{Disk, DiskFile};
+use crate::error::{Result, StoreError};
+use crate::time::Timestamp;
+
+/// The directory of the archive.
+pub const DIR: &str = "archive";
+/// So much waits for a commit at the most.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Where records of one visit lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchiveRef {
+    /// Which file, by serial number from 1.
+    pub file: u32,
+    /// Where the first record starts.
+    pub offset: u64,
+    /// Bytes of all records of the visit.
+    pub length: u32,
+}
+
+impl ArchiveRef {
+    /// Appends the reference's bytes.
+    pub fn put(&self, into: &mut Vec<u8>) {
+        into.put_u64(u64::from(self.file));
+        into.put_u64(self.offset);
+        into.put_u64(u64::from(self.length));
+    }
+
+    /// Reads what [`ArchiveRef::put`] wrote.
+    pub fn take(from: &mut Take<'_>) -> Result<ArchiveRef, Malformed> {
+        Ok(ArchiveRef { file: from.u32()?, offset: from.u64()?, length: from.u32()? })
+    }
+
+    /// The end of the visit's records.
+    pub fn end(&self) -> ArchiveEnd {
+        ArchiveEnd { file: self.file, offset: self.offset + u64::from(self.length) }
+    }
+}
+
+/// How far the archive is committed. File 0 means nothing is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ArchiveEnd {
+    /// The file's serial number.
+    pub file: u32,
+    /// Bytes of it that are committed.
+    pub offset: u64,
+}
+
+/// The writing end of the archive.
+pub struct Archive {
+    disk: Arc<dyn Disk>,
+    current: Option<Current>,
+    next_file: u32,
+    file_bytes_max: u64,
+    poisoned: bool,
+}
+
+struct Current {
+    name: String,
+    file: Box<dyn DiskFile>,
+    serial: u32,
+    /// Bytes of the file, those in `buffer` included.
+    length: u64,
+    buffer: Vec<u8>,
+}
+
+/// Makes the bytes a new file begins with (a warcinfo record), given the file's name.
+pub type Preamble<'a> = &'a mut dyn FnMut(&str) -> Vec<u8>;
+
+impl Archive {
+    /// Opens the archive of a crawl whose log commits it up to `committed`: whatever lies behind is cut.
+    pub fn open(disk: Arc<dyn Disk>, committed: ArchiveEnd, file_bytes_max: u64) -> Result<Archive> {
+        disk.make_dir(DIR)?;
+        let mut archive = Archive {
+            disk: disk.clone(),
+            current: None,
+            next_file: committed.file + 1,
+            file_bytes_max,
+            poisoned: false,
+        };
+        for (serial, name) in files(&*disk)? {
+            let path = format!("{DIR}/{name}");
+            if serial > committed.file {
+                disk.remove(&path)?;
+            } else if serial == committed.file {
+                let length = disk.open(&path)?.len()?;
+                if length < committed.offset {
+                    let what = format!("the log speaks of {} bytes, the file has {length}", committed.offset);
+                    return Err(StoreError::corrupt(&path, length, what));
+                }
+                if length > committed.offset {
+                    disk.truncate(&path, committed.offset)?;
+                }
+                let file = disk.open(&path)?;
+                archive.current = Some(Current { name, file, serial, length: committed.offset, buffer: Vec::new() });
+            }
+        }
+        Ok(archive)
+    }
+
+    /// Takes the records of one visit and says where they will lie. They reach the file with [`Archive::commit`].
+    pub fn append(&mut self, records: &[u8], now: Timestamp, preamble: Preamble<'_>) -> Result<ArchiveRef> {
+        let full = self.current.as_ref().is_none_or(|c| c.length >= self.file_bytes_max);
+        if full {
+            self.commit()?;
+            self.start_file(now, preamble)?;
+        }
+        let current = self.current.as_mut().expect("a file was just started");
+        let offset = current.length;
+        current.buffer.extend_from_slice(records);
+        current.length += records.len() as u64;
+        let place = ArchiveRef { file: current.serial, offset, length: records.len() as u32 };
+        if current.buffer.len() >= BUFFER_BYTES {
+            self.commit()?;
+        }
+        Ok(place)
+    }
+
+    /// Hands everything appended to the operating system; to be called before the log speaks of it.
+    pub fn commit(&mut self) -> Result<()> {
+        let Some(current) = &mut self.current else { return Ok(()) };
+        if self.poisoned {
+            return Err(StoreError::Poisoned(format!("{DIR}/{}", current.name)));
+        }
+        if current.buffer.is_empty() {
+            return Ok(());
+        }
+        let written = current.file.append(&current.buffer);
+        self.poisoned = written.is_err();
+        current.buffer.clear();
+        written
+    }
+
+    fn start_file(&mut self, now: Timestamp, preamble: Preamble<'_>) -> Result<()> {
+        if let Some(old) = &mut self.current {
+            old.file.sync()?;
+        }
+        let serial = self.next_file;
+        let name = format!("rhumb-{}-{serial:05}.warc.gz", now.digits14());
+        let file = self.disk.create(&format!("{DIR}/{name}"))?;
+        let buffer = preamble(&name);
+        self.next_file += 1;
+        self.current = Some(Current { name, file, serial, length: buffer.len() as u64, buffer });
+        Ok(())
+    }
+
+    /// A handle with which another thread can sync the current file.
+    pub fn sync_handle(&self) -> Result<Option<Box<dyn DiskFile>>> {
+        self.current.as_ref().map(|c| c.file.handle()).transpose()
+    }
+
+    /// Waits until everything appended survives a power loss.
+    pub fn sync(&mut self) -> Result<()> {
+        self.current.as_mut().map_or(Ok(()), |c| c.file.sync())
+    }
+
+    /// The file being written, if any.
+    pub fn current_name(&self) -> Option<&str> {
+        self.current.as_ref().map(|c| c.name.as_str())
+    }
+}
+
+/// The archive's files with their serial numbers, in order.
+pub fn files(disk: &dyn Disk) -> Result<Vec<(u32, String)>> {
+    let names = disk.list(DIR)?;
+    let mut files: Vec<(u32, String)> = names
+        .into_iter()
+        .filter_map(|n| Some((n.strip_suffix(".warc.gz")?.rsplit('-').next()?.parse().ok()?, n)))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::RealDisk;
+
+    #[test]
+    fn uncommitted_bytes_are_cut_and_files_roll() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let disk = RealDisk::new(dir.path());
+        let mut info = |_: &str| b"INFO".to_vec();
+        let mut archive = Archive::open(disk.clone(), ArchiveEnd::default(), 10).expect("open");
+        let a = archive.append(b"0123456789", Timestamp(0), &mut info).expect("append");
+        let b = archive.append(b"second", Timestamp(0), &mut info).expect("append");
+        let _lost = archive.append(b"lost", Timestamp(0), &mut info).expect("append");
+        assert_eq!((a.file, a.offset, b.file, b.offset), (1, 4, 2, 4));
+        archive.commit().expect("commit");
+        drop(archive);
+        let mut archive = Archive::open(disk.clone(), b.end(), 10).expect("open again");
+        let c = archive.append(b"third", Timestamp(0), &mut info).expect("append");
+        assert_eq!((c.file, c.offset), (3, 4));
+        let names = files(&*disk).expect("list");
+        assert_eq!(names.len(), 3);
+        assert_eq!(disk.read(&format!("{DIR}/{}", names[1].1)).expect("read"), b"INFOsecond");
+        let missing = Archive::open(disk, ArchiveEnd { file: 3, offset: 1000 }, 10);
+        assert!(matches!(missing, Err(StoreError::Corrupt { .. })));
+    }
+}

@@ -1,0 +1,19 @@
+//! Keeps bytes: the visit log, disk queues, sorted runs, the page archive, checkpoints.
+//!
+//! Everything durable goes through the small [`disk::Disk`] trait. Nothing here knows what a URL is.
+//! Read [`log`] first (the crawl's truth), then [`fifo`] and [`runs`] (what folds over it keep on
+//! disk), [`checkpoint`], and [`archive`] with [`warc`] (where pages lie).
+
+pub mod archive;
+pub mod checkpoint;
+pub mod codec;
+pub mod disk;
+pub mod error;
+pub mod fifo;
+pub mod log;
+pub mod runs;
+pub mod time;
+pub mod warc;
+
+pub use error::{Result, StoreError};
+pub use time::Timestamp;

@@ -1,0 +1,264 @@
+//! `rhumb crawl`: from what was typed to a crawl that runs, and back to an exit code.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use rhumb_core::url::{Normalizer, Url, UrlError};
+use rhumb_crawl::status::Status;
+use rhumb_crawl::{CrawlError, End, Engine};
+use rhumb_store::disk::{DirLock, RealDisk};
+use tokio::sync::watch;
+
+use crate::cli::CrawlArgs;
+use crate::config::{Config, FILE, FORMAT};
+use crate::display::{self, Display};
+use crate::{Exit, out, usage};
+
+/// Crawls, and tells people or machines how it went.
+pub fn run(args: &CrawlArgs, json: bool) -> Result<Exit> {
+    let plan = Plan::make(args)?;
+    let quiet = args.quiet || json;
+    if !quiet {
+        plan.announce();
+    }
+    let dir = plan.dir.clone();
+    let (end, status) = plan.carry_out(!quiet)?;
+    if json {
+        out::json(&status)?;
+    } else {
+        tell(end, &status, &dir)?;
+    }
+    Ok(match end {
+        End::Interrupted => Exit::Interrupted,
+        End::Finished | End::Limit if status.pages == 0 => Exit::Look,
+        End::Finished | End::Limit => Exit::Done,
+    })
+}
+
+fn tell(end: End, status: &Status, dir: &Path) -> Result<()> {
+    let shown = dir.display();
+    let headline = match end {
+        End::Finished => "Finished: nothing is left to visit.".to_string(),
+        End::Limit => format!("Stopped at the limit. To go on with a higher one: rhumb crawl --dir {shown} --limit N"),
+        End::Interrupted => format!("Interrupted. To go on: rhumb crawl --dir {shown}"),
+    };
+    out::line(&headline)?;
+    out::line(&display::summary(status))?;
+    if status.pages == 0 {
+        let hint = if status.outcomes.contains_key("blocked_address") {
+            "No page was fetched: the address is not globally routable. If it is yours, allow it with --allow-net."
+        } else if status.outcomes.contains_key("robots_disallowed") {
+            "No page was fetched: robots.txt forbids it."
+        } else {
+            "No page was fetched. `rhumb explain DIR URL` tells what happened to a URL."
+        };
+        out::line(hint)?;
+    }
+    out::line(&format!(
+        "Everything is in {shown}; look at it with: rhumb status {shown} · rhumb warc ls {shown} · rhumb explain {shown} URL"
+    ))
+}
+
+/// Everything that was typed, checked; nothing is touched yet.
+pub struct Plan {
+    pub dir: PathBuf,
+    config: Config,
+    seeds: Vec<Url>,
+    resumed: bool,
+}
+
+impl Plan {
+    /// Checks everything before anything is written.
+    pub fn make(args: &CrawlArgs) -> Result<Plan> {
+        let seeds = args.seeds.iter().map(|s| seed(s)).collect::<Result<Vec<Url>>>()?;
+        let dir = match (&args.dir, seeds.first()) {
+            (Some(dir), _) => dir.clone(),
+            (None, Some(first)) => PathBuf::from(directory_name(first)),
+            (None, None) => {
+                return Err(usage(
+                    "name at least one seed, or a crawl directory to resume: rhumb crawl SEED… [--dir DIR]",
+                ));
+            }
+        };
+        if dir.exists() && !dir.is_dir() {
+            return Err(usage(format!("{} is a file, not a directory", dir.display())));
+        }
+        let existing = Config::of_directory(&dir)?;
+        let resumed = existing.is_some();
+        if !resumed && seeds.is_empty() {
+            return Err(usage(format!("{} is not a crawl directory; to start one, name a seed", dir.display())));
+        }
+        if !resumed && dir.is_dir() && dir.read_dir().is_ok_and(|mut d| d.next().is_some()) {
+            return Err(usage(format!(
+                "{} is not empty and not a crawl directory; name another one with --dir",
+                dir.display()
+            )));
+        }
+        let mut config = existing.unwrap_or_default();
+        if let Some(file) = &args.config {
+            config = Config::read(file).map_err(|e| usage(format!("{e:#}")))?;
+        }
+        apply(args, &mut config);
+        config.format = Some(FORMAT);
+        config.settings().map_err(|e| usage(format!("{e:#}")))?;
+        Ok(Plan { dir, config, seeds, resumed })
+    }
+
+    /// A plan made by the program itself.
+    pub fn new(dir: PathBuf, mut config: Config, seeds: Vec<Url>) -> Plan {
+        config.format = Some(FORMAT);
+        Plan { dir, config, seeds, resumed: false }
+    }
+
+    fn announce(&self) {
+        let verb = if self.resumed { "Resuming" } else { "Crawling into" };
+        eprintln!("{verb} {}; Ctrl-C stops it, the same command goes on.", self.dir.display());
+        let delay = self.config.politeness.delay;
+        if delay.ms() == 0 {
+            eprintln!("Waiting between requests is off (--delay 0s): only for servers of your own.");
+        }
+    }
+
+    /// Runs the crawl to its end.
+    pub fn carry_out(self, live: bool) -> Result<(End, Status)> {
+        let settings = self.config.settings().map_err(|e| usage(format!("{e:#}")))?;
+        std::fs::create_dir_all(&self.dir).with_context(|| format!("cannot make {}", self.dir.display()))?;
+        let _lock = DirLock::take(&self.dir)?;
+        let text = self.config.to_toml()?;
+        let disk = RealDisk::new(&self.dir);
+        if disk.read(FILE).ok().as_deref() != Some(text.as_bytes()) {
+            disk.replace(FILE, text.as_bytes())?;
+        }
+        let mut engine = Engine::open(&self.dir, disk, settings)?;
+        for note in &engine.notes {
+            eprintln!("rhumb: {}", out::escape(note));
+        }
+        for url in &self.seeds {
+            engine.add_seed(url)?;
+        }
+        let (stop, stopped) = watch::channel(false);
+        stop_on_signal(stop)?;
+        let display = live.then(|| Display::start(engine.status()));
+        let ended = engine.run(stopped);
+        if let Some(display) = display {
+            display.finish();
+        }
+        ended.map_err(|e| match e {
+            CrawlError::Store(e) => {
+                anyhow::anyhow!("{e}; nothing was lost: free the cause and run the same command again")
+            }
+            other => other.into(),
+        })
+    }
+}
+
+/// Turns `stop` true on Ctrl-C or SIGTERM. A second one ends the process at once, as a crash would: also harmless.
+fn stop_on_signal(stop: watch::Sender<bool>) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
+    let listen = move || {
+        runtime.block_on(async {
+            use tokio::signal::unix::{SignalKind, signal};
+            let (Ok(mut interrupt), Ok(mut terminate)) =
+                (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+            else {
+                return;
+            };
+            for second in [false, true] {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+                if second {
+                    std::process::exit(4);
+                }
+                let _ = stop.send(true);
+            }
+        });
+    };
+    std::thread::Builder::new().name("signals".to_string()).spawn(listen).context("start a thread")?;
+    Ok(())
+}
+
+/// What was typed overrides what was written.
+fn apply(args: &CrawlArgs, config: &mut Config) {
+    fn set<T: Clone>(from: &Option<T>, into: &mut T) {
+        if let Some(value) = from {
+            *into = value.clone();
+        }
+    }
+    let (c, p) = (&mut config.crawl, &mut config.politeness);
+    set(&args.scope, &mut c.scope);
+    set(&args.workers, &mut c.workers);
+    set(&args.threads, &mut c.threads);
+    set(&args.memory, &mut c.memory);
+    set(&args.agent, &mut c.agent);
+    set(&args.delay, &mut p.delay);
+    set(&args.per_ip, &mut p.per_ip);
+    c.limit = args.limit.or(c.limit);
+    c.depth = args.depth.or(c.depth);
+    c.max_time = args.max_time.or(c.max_time);
+    for (from, into) in
+        [(&args.include, &mut c.include), (&args.exclude, &mut c.exclude), (&args.allow_net, &mut config.net.allow)]
+    {
+        if !from.is_empty() {
+            into.clone_from(from);
+        }
+    }
+    if !args.dns.is_empty() {
+        config.dns.servers.clone_from(&args.dns);
+    }
+    c.continuous |= args.continuous;
+    config.storage.archive &= !args.no_archive;
+    config.storage.index &= !args.no_index;
+}
+
+/// A seed as people type it.
+pub fn seed(text: &str) -> Result<Url> {
+    let normalizer = Normalizer::default();
+    let parsed = normalizer.normalize(text, None).or_else(|e| match e {
+        // `example.org` and `localhost:8080` are meant as web addresses.
+        UrlError::NoBase | UrlError::Scheme(_) if !text.contains("://") && !text.starts_with("mailto:") => {
+            normalizer.normalize(&format!("http://{text}"), None)
+        }
+        other => Err(other),
+    });
+    parsed.map_err(|e| usage(format!("{text:?} cannot be a seed: {e}")))
+}
+
+/// The directory for a crawl that was not given one: a plain file name, whatever the host.
+fn directory_name(seed: &Url) -> String {
+    let host: String = seed
+        .host_str()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' })
+        .collect();
+    let port = if [80, 443].contains(&seed.port()) { String::new() } else { format!("_{}", seed.port()) };
+    format!("{}{port}.crawl", host.trim_start_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_as_people_type_them() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(seed(text).ok().map(|u| u.as_str().to_string()).as_deref(), expected, "{text}");
+        };
+        check("https://Example.org", Some("https://example.org/"));
+        check("example.org/a?b", Some("http://example.org/a?b"));
+        check("localhost:8080", Some("http://localhost:8080/"));
+        check("127.0.0.1:99/x", Some("http://127.0.0.1:99/x"));
+        check("ftp://example.org/", None);
+        check("mailto:a@b.c", None);
+        check("http://", None);
+        check("", None);
+    }
+
+    #[test]
+    fn directory_names_are_file_names() {
+        let check = |url: &str, expected: &str| assert_eq!(directory_name(&seed(url).expect(url)), expected);
+        check("http://a.example/x", "a.example.crawl");
+        check("http://[::1]:8080/", "___1__8080.crawl");
+    }
+}

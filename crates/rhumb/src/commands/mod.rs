@@ -1,0 +1,62 @@
+//! One file per command; this one only sorts them.
+
+mod bench;
+mod config;
+mod crawl;
+mod demo;
+mod explain;
+mod fetch;
+mod sim;
+mod status;
+mod tools;
+mod warc;
+
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::cli::{Cli, Command};
+use crate::{Exit, usage};
+
+/// Carries out what was typed.
+pub fn run(cli: Cli) -> Result<Exit> {
+    let json = cli.json;
+    match cli.command {
+        Command::Crawl(args) => crawl::run(&args, json),
+        Command::Demo(args) => demo::run(&args, json),
+        Command::Status { dir } => status::run(&dir, json),
+        Command::Explain { dir, url } => explain::run(&dir, &url, json),
+        Command::Robots { command } => tools::robots(&command, json),
+        Command::Url { command } => tools::url(&command, json),
+        Command::Parse { file, base, content_type } => tools::parse(&file, &base, content_type.as_deref(), json),
+        Command::Warc { command } => warc::run(&command, json),
+        Command::Fetch(args) => fetch::run(&args, json),
+        Command::Dns { name, dns } => fetch::dns(&name, dns, json),
+        Command::Net { command } => tools::net(&command, json),
+        Command::Config(args) => config::run(&args, json),
+        Command::Sim { command } => sim::run(&command, json),
+        Command::Bench { command } => bench::run(&command, json),
+    }
+}
+
+/// A file's bytes, or standard input for `-`.
+fn read_input(path: &Path) -> Result<Vec<u8>> {
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).context("read standard input")?;
+        return Ok(bytes);
+    }
+    std::fs::read(path).map_err(|e| usage(format!("cannot read {}: {e}", path.display())))
+}
+
+/// A directory that is a crawl directory of this version, or a usage error.
+fn crawl_directory(dir: &Path) -> Result<crate::config::Config> {
+    if !dir.is_dir() {
+        return Err(usage(format!("there is no directory {}", dir.display())));
+    }
+    match crate::config::Config::of_directory(dir)? {
+        Some(config) => Ok(config),
+        None => Err(usage(format!("{} is not a crawl directory (it has no {})", dir.display(), crate::config::FILE))),
+    }
+}

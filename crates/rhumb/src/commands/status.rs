@@ -1,0 +1,50 @@
+//! `rhumb status`: asks the process that runs the crawl, or looks at the files without touching them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use rhumb_crawl::Engine;
+use rhumb_crawl::status::{self, Status};
+use rhumb_store::Timestamp;
+use rhumb_store::disk::{DirLock, Disk, Overlay, RealDisk};
+
+use super::crawl_directory;
+use crate::{Exit, display, out, usage};
+
+/// Prints the figures of the crawl in `dir`.
+pub fn run(dir: &Path, json: bool) -> Result<Exit> {
+    let config = crawl_directory(dir)?;
+    if DirLock::is_held(dir)
+        && let Some(status) = status::ask(dir)
+    {
+        if json {
+            out::json(&status)?;
+        } else {
+            out::line("Running.")?;
+            out::line(&serde_json::to_string_pretty(&status)?)?;
+        }
+        return Ok(Exit::Done);
+    }
+    // The crawl is opened as a resume would open it, on a disk whose changes stay in memory.
+    let disk: Arc<dyn Disk> = Overlay::new(RealDisk::new(dir));
+    let settings = config.settings().map_err(|e| usage(format!("{e:#}")))?;
+    let engine = Engine::open(dir, disk, settings)?;
+    let mut status = Status::of(engine.crawl(), Timestamp::now());
+    status.state = if status.urls_waiting == 0 { "finished" } else { "stopped" };
+    status.pages_per_second = status.pages as f64 / status.seconds.max(0.001);
+    for note in &engine.notes {
+        eprintln!("rhumb: {}", out::escape(note));
+    }
+    if json {
+        out::json(&status)?;
+    } else {
+        let headline = match status.state {
+            "finished" => "Finished: nothing is left to visit.".to_string(),
+            _ => format!("Stopped. To go on: rhumb crawl --dir {}", dir.display()),
+        };
+        out::line(&headline)?;
+        out::line(&display::summary(&status))?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,126 @@
+//! The small commands that answer one question: robots check, url parse and normalize, parse, net check.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use anyhow::Result;
+use rhumb_core::net::{self, Cidr, Guard};
+use rhumb_core::page::{self, ParseOptions, ParseReport};
+use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt};
+use rhumb_core::url::{Normalizer, Url, whatwg_parse};
+use serde_json::json;
+
+use super::read_input;
+use crate::cli::{NetCommand, RobotsCommand, UrlCommand};
+use crate::{Exit, out, usage};
+
+/// `rhumb robots check`.
+pub fn robots(command: &RobotsCommand, as_json: bool) -> Result<Exit> {
+    let RobotsCommand::Check { agent, url, file } = command;
+    let rules = RobotsTxt::parse(&read_input(file)?, ROBOTS_BYTES_MAX).for_agent(agent);
+    // A URL is judged by its path and query; a bare path is taken as one.
+    let parsed = Url::parse(url);
+    let path = match &parsed {
+        Ok(url) => url.path_and_query(),
+        Err(_) if url.starts_with('/') || url.is_empty() => url,
+        Err(e) => return Err(usage(format!("{url:?}: {e}"))),
+    };
+    let verdict = rules.verdict(path);
+    if as_json {
+        out::json(&json!({"allowed": verdict.allowed, "rule": verdict.rule, "line": verdict.line}))?;
+    } else {
+        let word = if verdict.allowed { "allowed" } else { "disallowed" };
+        match (verdict.rule, verdict.line) {
+            (Some(rule), Some(line)) => out::line(&format!("{word} by line {line}: {rule}"))?,
+            _ => out::line(&format!("{word}: no rule matches"))?,
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// `rhumb url parse` and `rhumb url normalize`.
+pub fn url(command: &UrlCommand, as_json: bool) -> Result<Exit> {
+    let (key, answer) = match command {
+        UrlCommand::Parse { url, base } => ("href", whatwg_parse(url, base.as_deref())),
+        UrlCommand::Normalize { url, base } => {
+            let normalizer = Normalizer::default();
+            let base = base.as_deref().map(|b| normalizer.base(b, None)).transpose();
+            let done = base.and_then(|base| normalizer.normalize(url, base.as_ref()));
+            ("url", done.map(String::from).map_err(|e| e.to_string()))
+        }
+    };
+    match answer {
+        Ok(text) if as_json => out::json(&json!({key: text}))?,
+        Ok(text) => out::line(&text)?,
+        Err(why) => {
+            if as_json {
+                out::json(&json!({"error": why}))?;
+            } else {
+                eprintln!("rhumb: {}", out::escape(&why));
+            }
+            return Ok(Exit::Look);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// `rhumb parse`.
+pub fn parse(file: &Path, base: &str, content_type: Option<&str>, as_json: bool) -> Result<Exit> {
+    let own = url::Url::parse(base).map_err(|e| usage(format!("--base {base:?}: {e}")))?;
+    let bytes = read_input(file)?;
+    let tld = own.host_str().and_then(|h| h.rsplit('.').next()).map(String::from);
+    let options = ParseOptions { detect_language: true, tld, ..ParseOptions::default() };
+    let parsed = page::parse_page(&bytes, content_type, &options);
+    let report = ParseReport::new(&parsed, &own);
+    if as_json {
+        out::json(&report)?;
+        return Ok(Exit::Done);
+    }
+    out::line(&format!("title     {}", report.title.as_deref().unwrap_or("—")))?;
+    out::line(&format!("charset   {}", report.charset.as_deref().unwrap_or("—")))?;
+    out::line(&format!("language  {}", report.language.as_deref().unwrap_or("—")))?;
+    for link in &report.links {
+        out::line(&format!("link      {}  {:?}", link.url, link.text))?;
+    }
+    out::line(&format!("\n{}", report.text))?;
+    Ok(Exit::Done)
+}
+
+/// `rhumb net check`.
+pub fn net(command: &NetCommand, as_json: bool) -> Result<Exit> {
+    let NetCommand::Check { target, allow_net } = command;
+    let allow = allow_net.iter().map(|n| n.parse::<Cidr>().map_err(|e| usage(format!("--allow-net {n}: {e}"))));
+    let guard = Guard { allow: allow.collect::<Result<_>>()?, ..Guard::default() };
+    let bare = target.trim_start_matches('[').trim_end_matches(']');
+    let (host, port, address) = match (bare.parse::<IpAddr>(), Url::parse(target)) {
+        (Ok(address), _) => (target.clone(), 80, Some(address)),
+        (_, Ok(url)) => (url.host_str().to_string(), url.port(), url.ip_literal()),
+        (_, Err(e)) => match Url::parse(&format!("http://{target}")) {
+            Ok(url) => (url.host_str().to_string(), url.port(), url.ip_literal()),
+            Err(_) => {
+                // A URL that will never be fetched is not allowed, whatever its address would be.
+                if as_json {
+                    out::json(&json!({"allowed": false, "class": e.name(), "error": e.to_string()}))?;
+                } else {
+                    out::line(&format!("refused: {e}"))?;
+                }
+                return Ok(Exit::Done);
+            }
+        },
+    };
+    let (allowed, class) = match address {
+        Some(address) => (guard.judge(&host, port, address).is_ok(), net::classify(address).name()),
+        None if host == "localhost" || host.ends_with(".localhost") => {
+            (guard.judge(&host, port, IpAddr::from([127, 0, 0, 1])).is_ok(), "loopback")
+        }
+        None => (true, "name"),
+    };
+    if as_json {
+        out::json(&json!({"allowed": allowed, "class": class, "host": host, "address": address}))?;
+    } else {
+        let word = if allowed { "allowed" } else { "refused" };
+        let note = if class == "name" { " (its addresses are judged when it is dialled)" } else { "" };
+        out::line(&format!("{word}: {class}{note}"))?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,500 @@
+//! Configuration in two stages: what was written (this file's [`Config`], TOML with units, unknown keys refused), and
+//! what it means ([`Config::settings`], numbers for the crawler).
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use regex::Regex;
+use rhumb_core::crawl::CrawlConfig;
+use rhumb_core::filter::{FilterConfig, Scope};
+use rhumb_core::frontier::FrontierConfig;
+use rhumb_core::net::{Cidr, Guard};
+use rhumb_core::page::coding::DecodeLimits;
+use rhumb_core::page::{ExtractOptions, ParseOptions};
+use rhumb_core::priority::{LEVELS, Prioritizer};
+use rhumb_core::sieve::SieveConfig;
+use rhumb_core::url::{NormalizeOptions, ShapeLimits};
+use rhumb_crawl::Settings;
+use rhumb_crawl::dns::DnsConfig;
+use rhumb_crawl::fetch::FetchLimits;
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Size, Span};
+
+/// Version of the crawl directory's layout.
+pub const FORMAT: u32 = 1;
+/// The file in a crawl directory that holds the settings in force.
+pub const FILE: &str = "rhumb.toml";
+
+/// Everything that can be set. Sections and keys are those of the TOML file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Layout of the crawl directory; only there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<u32>,
+    pub crawl: CrawlSection,
+    pub politeness: PolitenessSection,
+    pub fetch: FetchSection,
+    pub page: PageSection,
+    pub url: UrlSection,
+    pub dns: DnsSection,
+    pub net: NetSection,
+    pub storage: StorageSection,
+    pub priority: Vec<PriorityRule>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            format: None,
+            crawl: CrawlSection::default(),
+            politeness: PolitenessSection::default(),
+            fetch: FetchSection::default(),
+            page: PageSection::default(),
+            url: UrlSection::default(),
+            dns: DnsSection::default(),
+            net: NetSection::default(),
+            storage: StorageSection::default(),
+            priority: Vec::new(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CrawlSection {
+    pub scope: Scope,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+    pub include: Vec<String>,
+    pub exclude: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_time: Option<Span>,
+    pub workers: usize,
+    /// 0: one for each processor.
+    pub threads: usize,
+    pub memory: Size,
+    pub agent: String,
+    pub continuous: bool,
+    pub revisit: Span,
+}
+
+impl Default for CrawlSection {
+    fn default() -> Self {
+        CrawlSection {
+            scope: Scope::Host,
+            limit: None,
+            depth: None,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            max_time: None,
+            workers: 256,
+            threads: 0,
+            memory: Size(512 << 20),
+            agent: concat!("rhumb/", env!("CARGO_PKG_VERSION")).to_string(),
+            continuous: false,
+            revisit: Span::seconds(24 * 3600),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolitenessSection {
+    pub delay: Span,
+    pub delay_factor: f64,
+    pub per_ip: u32,
+    pub crawl_delay_max: Span,
+    pub retry_after_max: Span,
+    pub robots_max_age: Span,
+    pub backoff_first: Span,
+    pub backoff_max: Span,
+    pub attempts: u8,
+    pub attempts_rate_limited: u8,
+    pub host_failures: u8,
+    pub failure_pause: Span,
+    pub host_down: Span,
+    pub keep_alive: Span,
+}
+
+impl Default for PolitenessSection {
+    fn default() -> Self {
+        let f = FrontierConfig::default();
+        let span = |ms: u64| Span(std::time::Duration::from_millis(ms));
+        PolitenessSection {
+            delay: span(f.delay_ms_min),
+            delay_factor: f.delay_factor,
+            per_ip: f.per_address,
+            crawl_delay_max: span(f.crawl_delay_ms_max),
+            retry_after_max: span(f.retry_after_ms_max),
+            robots_max_age: span(f.robots_ms_max),
+            backoff_first: span(f.backoff_ms_first),
+            backoff_max: span(f.backoff_ms_max),
+            attempts: f.attempts_max,
+            attempts_rate_limited: f.attempts_limited_max,
+            host_failures: f.host_failures_max,
+            failure_pause: span(f.failure_ms_first),
+            host_down: span(f.down_ms),
+            keep_alive: span(f.keep_alive_ms),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FetchSection {
+    pub connect: Span,
+    pub tls: Span,
+    pub head: Span,
+    pub total: Span,
+    /// Slowest body, in bytes a second over `rate_window`.
+    pub rate_min: Size,
+    pub rate_window: Span,
+    pub head_max: Size,
+    pub head_lines_max: usize,
+    pub body_max: Size,
+    pub decoded_max: Size,
+    pub codings_max: usize,
+    pub redirects_max: u8,
+}
+
+impl Default for FetchSection {
+    fn default() -> Self {
+        let (f, d) = (FetchLimits::default(), DecodeLimits::default());
+        FetchSection {
+            connect: Span(f.connect),
+            tls: Span(f.tls),
+            head: Span(f.head),
+            total: Span(f.total),
+            rate_min: Size(f.rate_bytes_min / f.rate_window.as_secs().max(1)),
+            rate_window: Span(f.rate_window),
+            head_max: Size(f.head_bytes_max as u64),
+            head_lines_max: f.head_lines_max,
+            body_max: Size(f.body_bytes_max as u64),
+            decoded_max: Size(d.decoded_bytes_max as u64),
+            codings_max: d.codings_max,
+            redirects_max: 10,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PageSection {
+    pub links_max: usize,
+    /// Also follow images, scripts and style sheets.
+    pub resources: bool,
+}
+
+impl Default for PageSection {
+    fn default() -> Self {
+        PageSection { links_max: ExtractOptions::default().links_max, resources: false }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UrlSection {
+    pub session_ids: bool,
+    pub tracking: bool,
+    pub tracking_params: Vec<String>,
+    pub sort_query: bool,
+    pub bytes_max: usize,
+    pub path_depth_max: usize,
+    pub segment_repeats_max: usize,
+}
+
+impl Default for UrlSection {
+    fn default() -> Self {
+        let (n, s) = (NormalizeOptions::default(), ShapeLimits::default());
+        UrlSection {
+            session_ids: n.session_ids,
+            tracking: n.tracking,
+            tracking_params: n.tracking_params,
+            sort_query: n.sort_query,
+            bytes_max: n.url_bytes_max,
+            path_depth_max: s.path_depth_max,
+            segment_repeats_max: s.segment_repeats_max,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DnsSection {
+    /// Name servers as address:port; none: those of the system.
+    pub servers: Vec<SocketAddr>,
+    pub ipv6: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NetSection {
+    /// Networks that may be dialled although they are not globally routable.
+    pub allow: Vec<String>,
+    /// A PEM file of certificate authorities trusted beside the usual ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authorities: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StorageSection {
+    pub archive: bool,
+    pub index: bool,
+    pub checkpoint_every: Span,
+    pub sync_every: Span,
+    pub log_segment: Size,
+    pub archive_file: Size,
+}
+
+impl Default for StorageSection {
+    fn default() -> Self {
+        StorageSection {
+            archive: true,
+            index: true,
+            checkpoint_every: Span::seconds(60),
+            sync_every: Span::seconds(2),
+            log_segment: Size(256 << 20),
+            archive_file: Size(1 << 30),
+        }
+    }
+}
+
+/// URLs that match go to this level: 0 is the most urgent, 7 the least.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriorityRule {
+    #[serde(rename = "match")]
+    pub expression: String,
+    pub level: usize,
+}
+
+impl Config {
+    /// Reads a file; the error says which key, where.
+    pub fn read(path: &Path) -> Result<Config> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        toml::from_str(&text).map_err(|e| anyhow::anyhow!("{}: {}", path.display(), one_line(&e, &text)))
+    }
+
+    /// The settings of an existing crawl directory, or nothing if it is not one.
+    pub fn of_directory(dir: &Path) -> Result<Option<Config>> {
+        let path = dir.join(FILE);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        // The version comes first: another version may have other keys.
+        let found = text.parse::<toml::Table>().ok().and_then(|t| t.get("format").and_then(toml::Value::as_integer));
+        match found {
+            Some(format) if format == i64::from(FORMAT) => {}
+            Some(format) => bail!(
+                "{} was made by another version of rhumb (format {format}; this one knows {FORMAT})",
+                dir.display()
+            ),
+            None => bail!("{} names no format: is {} a crawl directory?", path.display(), dir.display()),
+        }
+        Config::read(&path).map(Some)
+    }
+
+    /// The file for a crawl directory.
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string(self).context("write the settings as TOML")
+    }
+
+    /// Numbers for the crawler.
+    pub fn settings(&self) -> Result<Settings> {
+        let (c, p, f) = (&self.crawl, &self.politeness, &self.fetch);
+        let agent = c.agent.trim();
+        if agent.is_empty() || !agent.chars().all(|ch| (' '..='~').contains(&ch)) {
+            bail!(
+                "agent {:?}: a name of visible ASCII characters is needed, such as \"mybot/1.0 (+https://example.org/bot)\"",
+                c.agent
+            );
+        }
+        if c.workers == 0 || c.workers > 100_000 {
+            bail!("workers {}: between 1 and 100000", c.workers);
+        }
+        if p.delay_factor.is_nan() || !(0.0..=1e6).contains(&p.delay_factor) {
+            bail!("delay_factor {}: between 0 and 1000000", p.delay_factor);
+        }
+        let memory = c.memory.0 as usize;
+        if memory < 32 << 20 {
+            bail!("memory {}: at least 32MiB", c.memory);
+        }
+        let allow = self.net.allow.iter().map(|n| n.parse::<Cidr>().map_err(|e| anyhow::anyhow!("allow-net {n}: {e}")));
+        let guard = Guard { allow: allow.collect::<Result<_>>()?, ..Guard::default() };
+        let mut dns = if self.dns.servers.is_empty() {
+            DnsConfig::from_system()
+        } else {
+            DnsConfig::with_servers(self.dns.servers.clone())
+        };
+        dns.ipv6 = self.dns.ipv6;
+        dns.cache_entries_max = (memory / 16 / 256).max(1_000);
+        let filter = FilterConfig {
+            scope: c.scope,
+            include: c.include.clone(),
+            exclude: c.exclude.clone(),
+            depth_max: c.depth,
+            shape: ShapeLimits {
+                url_bytes_max: self.url.bytes_max,
+                path_depth_max: self.url.path_depth_max,
+                segment_repeats_max: self.url.segment_repeats_max,
+            },
+            ..FilterConfig::default()
+        };
+        rhumb_core::filter::Filter::new(filter.clone()).map_err(|e| anyhow::anyhow!("{e}"))?;
+        Ok(Settings {
+            crawl: self.crawl_config(agent, memory)?,
+            fetch: FetchLimits {
+                connect: f.connect.0,
+                tls: f.tls.0,
+                head: f.head.0,
+                total: f.total.0,
+                rate_bytes_min: f.rate_min.0 * f.rate_window.0.as_secs(),
+                rate_window: f.rate_window.0,
+                head_bytes_max: f.head_max.0 as usize,
+                head_lines_max: f.head_lines_max,
+                body_bytes_max: f.body_max.0 as usize,
+            },
+            filter,
+            normalize: NormalizeOptions {
+                session_ids: self.url.session_ids,
+                tracking: self.url.tracking,
+                tracking_params: self.url.tracking_params.clone(),
+                sort_query: self.url.sort_query,
+                url_bytes_max: self.url.bytes_max,
+            },
+            decode: DecodeLimits {
+                decoded_bytes_max: f.decoded_max.0 as usize,
+                codings_max: f.codings_max,
+                ..DecodeLimits::default()
+            },
+            parse: ParseOptions {
+                extract: ExtractOptions {
+                    links_max: self.page.links_max,
+                    resources: self.page.resources,
+                    agent: product_token(agent).to_string(),
+                    // Text is what an index would read; until there is one, nobody does.
+                    text: false,
+                    ..ExtractOptions::default()
+                },
+                ..ParseOptions::default()
+            },
+            dns,
+            guard,
+            agent: agent.to_string(),
+            authorities: self.net.authorities.clone(),
+            workers: c.workers,
+            threads: if c.threads == 0 {
+                std::thread::available_parallelism().map_or(1, |n| n.get())
+            } else {
+                c.threads
+            },
+            archive: self.storage.archive,
+            pages_max: c.limit,
+            time_max: c.max_time.map(|t| t.0),
+            checkpoint_every: self.storage.checkpoint_every.0,
+            sync_every: self.storage.sync_every.0,
+            grace: std::time::Duration::from_secs(5),
+            log_segment_bytes: self.storage.log_segment.0,
+            archive_file_bytes: self.storage.archive_file.0,
+        })
+    }
+
+    fn crawl_config(&self, agent: &str, memory: usize) -> Result<CrawlConfig> {
+        let (c, p) = (&self.crawl, &self.politeness);
+        let mut rules = Vec::new();
+        for rule in &self.priority {
+            let expression = Regex::new(&rule.expression)
+                .map_err(|e| anyhow::anyhow!("priority rule {:?}: {e}", rule.expression))?;
+            if rule.level >= LEVELS {
+                bail!("priority rule {:?}: level {} is not between 0 and {}", rule.expression, rule.level, LEVELS - 1);
+            }
+            rules.push((expression, rule.level));
+        }
+        Ok(CrawlConfig {
+            frontier: FrontierConfig {
+                agent: product_token(agent).to_string(),
+                back_queues: 3 * c.workers,
+                back_queues_max: (memory / 8 / 4096).max(3 * c.workers),
+                delay_ms_min: p.delay.ms(),
+                delay_factor: p.delay_factor,
+                crawl_delay_ms_max: p.crawl_delay_max.ms(),
+                per_address: p.per_ip,
+                robots_ms_max: p.robots_max_age.ms().min(24 * 3_600_000),
+                attempts_max: p.attempts.max(1),
+                attempts_limited_max: p.attempts_rate_limited.max(1),
+                host_failures_max: p.host_failures.max(1),
+                down_ms: p.host_down.ms(),
+                failure_ms_first: p.failure_pause.ms().max(1),
+                backoff_ms_first: p.backoff_first.ms().max(1),
+                backoff_ms_max: p.backoff_max.ms(),
+                retry_after_ms_max: p.retry_after_max.ms(),
+                keep_alive_ms: p.keep_alive.ms(),
+                revisit_ms: c.continuous.then(|| c.revisit.ms()),
+                ..FrontierConfig::default()
+            },
+            sieve: SieveConfig {
+                bloom_bytes_max: memory / 4,
+                recent_keys: (memory / 64 / 8).next_power_of_two() / 2,
+                fresh_keys_max: memory / 8 / 16,
+                pending_bytes_max: memory / 16,
+            },
+            prioritizer: Prioritizer::new(rules),
+            seen_bytes_max: memory / 16,
+            redirects_max: self.fetch.redirects_max,
+            seed: 0x7268_756d_62,
+        })
+    }
+}
+
+/// The part of a User-Agent that robots.txt knows.
+fn product_token(agent: &str) -> &str {
+    let end = agent.find(|c: char| !(c.is_ascii_alphabetic() || c == '-' || c == '_')).unwrap_or(agent.len());
+    if end == 0 { agent } else { &agent[..end] }
+}
+
+/// A TOML error in one line: what and where.
+fn one_line(error: &toml::de::Error, text: &str) -> String {
+    let line = error.span().map(|s| text[..s.start.min(text.len())].matches('\n').count() + 1);
+    let message = error.message().replace('\n', " ");
+    match line {
+        Some(line) => format!("line {line}: {message}"),
+        None => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let config = Config { format: Some(FORMAT), ..Config::default() };
+        let text = config.to_toml().expect("write");
+        assert_eq!(toml::from_str::<Config>(&text).expect("read"), config);
+        assert!(config.settings().is_ok());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let check = |text: &str, expected: &str| {
+            let dir = tempfile::tempdir().expect("temporary directory");
+            let path = dir.path().join("c.toml");
+            std::fs::write(&path, text).expect("write");
+            let error = Config::read(&path).and_then(|c| c.settings().map(|_| ())).expect_err(text).to_string();
+            assert!(error.contains(expected) && !error.contains('\n'), "{error:?} should contain {expected:?}");
+        };
+        check("[crawl]\nworker = 3\n", "line 2: unknown field `worker`");
+        check("[politeness]\ndelay = \"2 parsecs\"\n", "is not a duration");
+        check("[crawl]\nworkers = 0\n", "workers 0");
+        check("[crawl]\nagent = \"a\\nb\"\n", "agent");
+        check("[net]\nallow = [\"300.0.0.0/8\"]\n", "allow-net 300.0.0.0/8");
+        check("[crawl]\ninclude = [\"(\"]\n", "(");
+    }
+}

@@ -19,7 +19,7 @@ use crate::outcome::Outcome;
 use crate::priority::Prioritizer;
 use crate::record::Record;
 use crate::seen::ContentSeen;
-use crate::sieve::{Offered, Sieve, SieveConfig};
+use crate::sieve::{FingerprintSet, Offered, Sieve, SieveConfig};
 use crate::url::Url;
 use crate::visit::{Entry, VisitRecord};
 
@@ -77,6 +77,8 @@ pub struct Crawl {
     pub totals: Totals,
     /// The archive is committed up to here.
     pub archive_end: ArchiveEnd,
+    /// The archive's index goes this far, as of the checkpoint.
+    pub index_end: ArchiveEnd,
     /// Records up to here are folded in.
     pub position: Position,
     /// When the last record was written.
@@ -85,6 +87,7 @@ pub struct Crawl {
     pub seeds: Vec<Url>,
     /// Where seeds redirect to: they open the scope too, but are the web's word, not the user's.
     pub leads: Vec<Url>,
+    seed_keys: FingerprintSet,
     redirects_max: u8,
 }
 
@@ -97,12 +100,19 @@ impl Crawl {
             seen: Arc::new(Mutex::new(ContentSeen::new(config.seen_bytes_max))),
             totals: Totals::default(),
             archive_end: ArchiveEnd::default(),
+            index_end: ArchiveEnd::default(),
             position: Position::START,
             last_alive: Timestamp(0),
             seeds: Vec::new(),
             leads: Vec::new(),
+            seed_keys: FingerprintSet::default(),
             redirects_max: config.redirects_max,
         })
+    }
+
+    /// Whether the user named this URL before.
+    pub fn has_seed(&self, url: &Url) -> bool {
+        self.seed_keys.contains(&url.fingerprint().0)
     }
 
     /// Applies one record, whose end in the log is `position`. URLs found go into `found`, for the bus.
@@ -110,7 +120,7 @@ impl Crawl {
         match record {
             Record::Opened(_) | Record::Alive(_) | Record::Closed(_) => {}
             Record::Seed(entry, _) => {
-                if !self.seeds.contains(&entry.url) {
+                if self.seed_keys.insert(entry.url.fingerprint().0) {
                     self.seeds.push(entry.url.clone());
                 }
                 found.push(&entry.url, entry.depth, 0, true);
@@ -212,8 +222,10 @@ impl Crawl {
         let mut into = Vec::new();
         into.put_u64(u64::from(self.position.segment));
         into.put_u64(self.position.offset);
-        into.put_u64(u64::from(self.archive_end.file));
-        into.put_u64(self.archive_end.offset);
+        for end in [self.archive_end, self.index_end] {
+            into.put_u64(u64::from(end.file));
+            into.put_u64(end.offset);
+        }
         into.put_u64(self.last_alive.0);
         let t = &self.totals;
         for n in [t.pages, t.bytes, t.visits, t.robots, t.duplicates, t.links, t.retries, t.ran_ms, t.cpu_ms] {
@@ -248,7 +260,9 @@ impl Crawl {
 
     fn load_counts(&mut self, from: &mut Take<'_>) -> Result<(), Malformed> {
         self.position = Position { segment: from.u32()?, offset: from.u64()? };
-        self.archive_end = ArchiveEnd { file: from.u32()?, offset: from.u64()? };
+        for end in [&mut self.archive_end, &mut self.index_end] {
+            *end = ArchiveEnd { file: from.u32()?, offset: from.u64()? };
+        }
         self.last_alive = Timestamp(from.u64()?);
         let t = &mut self.totals;
         for n in [
@@ -273,6 +287,7 @@ impl Crawl {
                 urls.push(Url::from_canonical(from.str()?).ok_or(Malformed("a seed is not canonical"))?);
             }
         }
+        self.seed_keys = self.seeds.iter().map(|s| s.fingerprint().0).collect();
         Ok(())
     }
 

@@ -95,9 +95,7 @@ impl Record {
             2 => Record::Seed(Entry::from_bytes(from.bytes()?)?, at),
             3 => {
                 let host = take_host(&mut from)?;
-                let raw = from.raw(8)?;
-                let url = Fingerprint(u64::from_le_bytes(raw.try_into().map_err(|_| Malformed("half a fingerprint"))?));
-                Record::Issued { host, url, at }
+                Record::Issued { host, url: Fingerprint(take_word(&mut from)?), at }
             }
             4 => Record::Visited(Box::new(take_visit(&mut from, at)?)),
             5 => {
@@ -146,6 +144,9 @@ fn put_visit(visit: &VisitRecord, into: &mut Vec<u8>) {
     if let Purpose::Robots { host, hops } = &visit.purpose {
         into.put_str(host.as_str());
         into.put_u8(*hops);
+    }
+    if visit.is_page() {
+        into.extend_from_slice(&visit.fingerprint.to_le_bytes());
     }
     if let Some(digest) = &visit.digest {
         into.extend_from_slice(digest);
@@ -207,6 +208,9 @@ fn take_visit(from: &mut Take<'_>, ended: Timestamp) -> Result<VisitRecord, Malf
     if flags & ROBOTS != 0 {
         visit.purpose = Purpose::Robots { host: take_host(from)?, hops: from.u8()? };
     }
+    if visit.is_page() {
+        visit.fingerprint = take_word(from)?;
+    }
     if flags & DIGEST != 0 {
         visit.digest = Some(from.raw(20)?.try_into().map_err(|_| Malformed("half a digest"))?);
     }
@@ -244,6 +248,10 @@ fn take_visit(from: &mut Take<'_>, ended: Timestamp) -> Result<VisitRecord, Malf
         });
     }
     Ok(visit)
+}
+
+fn take_word(from: &mut Take<'_>) -> Result<u64, Malformed> {
+    Ok(u64::from_le_bytes(from.raw(8)?.try_into().map_err(|_| Malformed("half a word"))?))
 }
 
 fn take_outcome(from: &mut Take<'_>) -> Result<Outcome, Malformed> {

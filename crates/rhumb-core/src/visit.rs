@@ -251,6 +251,8 @@ pub struct VisitRecord {
     pub validators: Validators,
     /// SHA-1 of the body on the wire.
     pub digest: Option<[u8; 20]>,
+    /// Fingerprint of a page's decoded body.
+    pub fingerprint: u64,
     /// Where the same body was archived before.
     pub duplicate_of: Option<Box<str>>,
     /// Where its records lie in the archive.
@@ -284,6 +286,7 @@ impl VisitRecord {
             retry_after_ms: None,
             validators: Validators::default(),
             digest: None,
+            fingerprint: 0,
             duplicate_of: None,
             archived: None,
             title: "".into(),

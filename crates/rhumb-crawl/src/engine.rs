@@ -18,7 +18,7 @@ use rhumb_core::outcome::Outcome;
 use rhumb_core::record::Record;
 use rhumb_core::url::{Host, Normalizer, Url};
 use rhumb_core::visit::{Entry, Visit};
-use rhumb_store::archive::Archive;
+use rhumb_store::archive::{self, Archive, ArchiveIndex};
 use rhumb_store::codec::Malformed;
 use rhumb_store::disk::Disk;
 use rhumb_store::log::{Log, LogReader, Position};
@@ -31,7 +31,7 @@ use crate::bus::{Bus, LocalBus};
 use crate::clock::Clock;
 use crate::dns::{Answer, DnsError, Resolver};
 use crate::fetch::{Fetcher, tls};
-use crate::pipeline::{Finished, Tools};
+use crate::pipeline::{self, Finished, Tools};
 use crate::settings::Settings;
 use crate::shard::{Command, Shard};
 use crate::status::{self, Answering, Shared, Status};
@@ -81,6 +81,7 @@ pub struct Engine {
     crawl: Crawl,
     log: Log,
     archive: Archive,
+    index: ArchiveIndex,
     bus: Box<dyn Bus>,
     filter: Arc<RwLock<Arc<Filter>>>,
     /// Seeds and leads that the filter knows.
@@ -111,6 +112,8 @@ impl Engine {
         let died = crawl.last_alive.plus_ms(2_000).min(Timestamp::now().max(crawl.last_alive));
         crawl.frontier.recover(died);
         let archive = Archive::open(disk.clone(), crawl.archive_end, settings.archive_file_bytes)?;
+        let mut index = ArchiveIndex::open(disk.clone(), crawl.index_end)?;
+        complete_index(&disk, &mut index, checkpoint_position, crawl.index_end)?;
         let clock = Clock::start(crawl.last_alive);
         let filter = Filter::new(settings.filter.clone())?;
         let mut engine = Engine {
@@ -120,6 +123,7 @@ impl Engine {
             crawl,
             log,
             archive,
+            index,
             bus: Box::new(bus),
             filter: Arc::new(RwLock::new(Arc::new(filter))),
             in_filter: (0, 0),
@@ -139,14 +143,15 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Puts a URL of the user's into the log, unless it is there already.
-    pub fn add_seed(&mut self, url: &Url) -> Result<(), CrawlError> {
-        if self.crawl.seeds.contains(url) {
-            return Ok(());
+    /// Puts URLs of the user's into the log, unless they are there already.
+    pub fn add_seeds(&mut self, urls: &[Url]) -> Result<(), CrawlError> {
+        for url in urls {
+            if !self.crawl.has_seed(url) {
+                let mut entry = Entry::new(url.clone(), 0);
+                entry.seed = true;
+                self.record(&Record::Seed(entry, self.clock.now()))?;
+            }
         }
-        let mut entry = Entry::new(url.clone(), 0);
-        entry.seed = true;
-        self.record(&Record::Seed(entry, self.clock.now()))?;
         self.commit()
     }
 
@@ -167,6 +172,12 @@ impl Engine {
         let ended = runtime.block_on(self.drive(stop));
         // Blocking work of abandoned visits must not hold the process.
         runtime.shutdown_timeout(Duration::from_secs(1));
+        if let Err(CrawlError::Store(e)) = &ended
+            && e.is_in_derived_state()
+        {
+            // With the checkpoints gone the next start makes all of it anew from the log.
+            checkpoint::discard_all(&*self.disk)?;
+        }
         let end = ended?;
         let status = self.status.lock().expect("nobody panics while copying the status").clone();
         Ok((end, status))
@@ -227,7 +238,7 @@ impl Engine {
                 let _ = shard_of(shards, &visit.host).commands.send(Command::Visit(visit));
             }
             self.send_errands(resolver, events, shards);
-            let in_flight = self.crawl.frontier.figures(now).in_flight;
+            let in_flight = self.crawl.frontier.counts().in_flight;
             match (asked, ending) {
                 (_, Some((end, until))) if in_flight == 0 || Instant::now() >= until => return Ok(end),
                 (Asked::Idle, None) => return Ok(End::Finished),
@@ -265,7 +276,12 @@ impl Engine {
                 let mut record = finished.record;
                 if !finished.archive.is_empty() {
                     let mut preamble = |name: &str| warcinfo(name, &self.settings.agent, self.clock.now());
-                    record.archived = Some(self.archive.append(&finished.archive, record.ended, &mut preamble)?);
+                    record.archived = Some(self.archive.append(
+                        &finished.archive,
+                        finished.archive_first,
+                        record.ended,
+                        &mut preamble,
+                    )?);
                 }
                 record.retry =
                     record.purpose.is_page() && self.crawl.frontier.will_retry(&record.entry, record.outcome);
@@ -371,7 +387,8 @@ impl Engine {
     /// The commit point: archive first, so that the log never speaks of bytes that are not there.
     fn commit(&mut self) -> Result<(), CrawlError> {
         self.archive.commit()?;
-        Ok(self.log.commit()?)
+        self.log.commit()?;
+        Ok(self.index.commit()?)
     }
 
     /// Names to resolve, connections to close.
@@ -424,11 +441,15 @@ impl Engine {
         self.commit()?;
         self.crawl.totals.ran_ms += self.clock.ran().as_millis() as u64;
         self.crawl.totals.cpu_ms += status::cpu_ms().saturating_sub(self.cpu_ms_at_start);
+        self.crawl.index_end = self.index.end();
         let body = self.crawl.save();
         self.crawl.totals.ran_ms -= self.clock.ran().as_millis().min(u128::from(self.crawl.totals.ran_ms)) as u64;
         self.crawl.totals.cpu_ms -= status::cpu_ms().saturating_sub(self.cpu_ms_at_start).min(self.crawl.totals.cpu_ms);
         let body = body?;
         let garbage = self.crawl.take_garbage();
+        for dir in [rhumb_store::fifo::DIR, rhumb_core::sieve::DIR] {
+            self.disk.sync_dir(dir)?;
+        }
         self.archive.sync()?;
         self.log.sync()?;
         self.checkpoint_number += 1;
@@ -561,7 +582,8 @@ fn replay(disk: &Arc<dyn Disk>, crawl: &mut Crawl, bus: &mut dyn Bus) -> Result<
     let (mut found, mut received) = (Batch::default(), Batch::default());
     loop {
         let at = reader.position();
-        let Some((kind, payload)) = reader.next()? else { return Ok(()) };
+        // What the sieve holds back is let through, so that the figures are those of a crawl that goes on.
+        let Some((kind, payload)) = reader.next()? else { return Ok(crawl.flush()?) };
         let record = Record::take(kind, payload).map_err(|Malformed(what)| {
             StoreError::corrupt(&rhumb_store::log::segment_name(at.segment), at.offset, what)
         })?;
@@ -571,6 +593,30 @@ fn replay(disk: &Arc<dyn Disk>, crawl: &mut Crawl, bus: &mut dyn Bus) -> Result<
             crawl.receive(&received)?;
         }
     }
+}
+
+/// Writes the index lines of records behind the checkpoint; of all records, if the index is not what the checkpoint says.
+fn complete_index(
+    disk: &Arc<dyn Disk>,
+    index: &mut ArchiveIndex,
+    checkpoint: Position,
+    expected: archive::ArchiveEnd,
+) -> Result<(), CrawlError> {
+    let whole = index.end() == expected;
+    let from = if whole { checkpoint } else { Position::START };
+    let names: std::collections::BTreeMap<u32, String> = archive::files(&**disk)?.into_iter().collect();
+    let first_file = if whole { 0 } else { expected.file };
+    let mut reader = LogReader::open(disk.clone(), from)?;
+    while let Some((kind, payload)) = reader.next()? {
+        // Only finished visits lie in the archive. What does not read was reported by the replay.
+        let Ok(Record::Visited(visit)) = Record::take(kind, payload) else { continue };
+        if let Some(place) = visit.archived.filter(|p| p.file >= first_file)
+            && let Some(name) = names.get(&place.file)
+        {
+            index.add(place.file, name, &pipeline::index_line(&visit, &place, name))?;
+        }
+    }
+    Ok(index.commit()?)
 }
 
 /// The first record of every archive file.

@@ -13,7 +13,10 @@ use rhumb_core::robots::ROBOTS_BYTES_MAX;
 use rhumb_core::seen::ContentSeen;
 use rhumb_core::url::{Base, Host, Normalizer, Url};
 use rhumb_core::visit::{LinkKind, Outlink, Purpose, Validators, Visit, VisitRecord};
-use rhumb_store::warc::{Capture, Digest, Metadata, Profile, RecordIds, RecordWriter, Response, Revisit};
+use rhumb_store::archive::ArchiveRef;
+use rhumb_store::warc::{
+    Capture, CdxEntry, Digest, Metadata, Profile, RecordIds, RecordWriter, Response, Revisit, cdxj, surt,
+};
 
 use crate::clock::Clock;
 use crate::fetch::{Fetched, Fetcher, Request};
@@ -61,6 +64,8 @@ pub struct Finished {
     pub record: Box<VisitRecord>,
     /// What the archive will hold.
     pub archive: Vec<u8>,
+    /// Bytes of its first record, the response.
+    pub archive_first: u32,
     /// Who was visited.
     pub host: Host,
     /// Whether the connection is still open.
@@ -76,7 +81,7 @@ pub async fn visit(visit: Box<Visit>, tools: &Arc<Tools>) -> Finished {
     let fetched = tools.fetcher.fetch(&visit.host, request).await;
     let host = visit.host.clone();
     let kept = fetched.kept;
-    let (record, archive) = if fetched.body.len() <= INLINE_BYTES_MAX {
+    let (record, archive, archive_first) = if fetched.body.len() <= INLINE_BYTES_MAX {
         understand(&visit, &fetched, tools)
     } else {
         let tools = tools.clone();
@@ -84,11 +89,11 @@ pub async fn visit(visit: Box<Visit>, tools: &Arc<Tools>) -> Finished {
             .await
             .unwrap_or_else(|e| panic!("{e}"))
     };
-    Finished { record: Box::new(record), archive, host, kept }
+    Finished { record: Box::new(record), archive, archive_first, host, kept }
 }
 
 /// What a response means: the record for the log and the bytes for the archive.
-fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools) -> (VisitRecord, Vec<u8>) {
+fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools) -> (VisitRecord, Vec<u8>, u32) {
     let mut record = begin_record(visit, fetched, tools.clock);
     let mut scratch = tools.scratch.lock().expect("nobody panics while borrowing buffers").pop().unwrap_or_default();
     match (record.outcome, &visit.purpose) {
@@ -98,11 +103,12 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools) -> (VisitRecord, 
         _ => {}
     }
     let mut archive = Vec::new();
+    let mut first = 0;
     if tools.archive && fetched.status != 0 && !fetched.head.is_empty() {
-        write_records(&mut record, fetched, tools, &mut scratch.writer, &mut archive);
+        first = write_records(&mut record, fetched, tools, &mut scratch.writer, &mut archive);
     }
     tools.scratch.lock().expect("nobody panics while borrowing buffers").push(scratch);
-    (record, archive)
+    (record, archive, first)
 }
 
 fn begin_record(visit: &Visit, fetched: &Fetched, clock: Clock) -> VisitRecord {
@@ -169,6 +175,7 @@ fn wanted(url: &Url, depth: u32, tools: &Tools) -> bool {
 
 fn read_page(record: &mut VisitRecord, fetched: &Fetched, tools: &Tools, scratch: &mut Scratch) {
     let body = decoded(fetched, tools);
+    record.fingerprint = xxhash_rust::xxh3::xxh3_64(&body);
     let content_type = fetched.header("content-type");
     page::parse_page_into(&mut scratch.extractor, &body, content_type, &tools.parse, &mut scratch.page);
     let page = &scratch.page;
@@ -204,7 +211,7 @@ fn write_records(
     tools: &Tools,
     writer: &mut RecordWriter,
     out: &mut Vec<u8>,
-) {
+) -> u32 {
     let uri = record.entry.url.as_str();
     let protocols: &[&str] = if fetched.http2 { &["h2"] } else { &[] };
     let capture = Capture { uri, date: record.started, ip: fetched.address, protocols };
@@ -248,6 +255,7 @@ fn write_records(
     };
     let depth = Some(record.entry.depth);
     let metadata = Metadata { depth, fetch_ms: Some(record.duration_ms()), ..Metadata::default() };
+    let first_bytes = written.as_ref().map_or(0, |span| span.length as u32);
     let all = written
         .and_then(|_| writer.request(out, ids[0], &capture, Some(ids[1]), &fetched.request_head, b""))
         .and_then(|_| writer.metadata(out, ids[2], &capture, Some(ids[1]), &metadata));
@@ -255,13 +263,34 @@ fn write_records(
         Ok(_) => {
             record.digest = Some(digest.0);
             record.duplicate_of = first.map(|f| f.url);
+            first_bytes
         }
         Err(e) => {
             // A head that cannot be archived (no status line at all) is a page without a copy, not a failed crawl.
             tracing::debug!(url = uri, error = %e, "not archived");
             out.clear();
+            0
         }
     }
+}
+
+/// The line of the archive's index for a visit's response.
+pub(crate) fn index_line(record: &VisitRecord, place: &ArchiveRef, filename: &str) -> String {
+    let revisit = record.duplicate_of.is_some() || record.outcome == Outcome::NotModified;
+    let mime = if revisit { Some("warc/revisit".to_string()) } else { Some(cdxj::bare_type(&record.media_type)) };
+    let digest = record.digest.filter(|_| record.outcome != Outcome::NotModified).map(|d| Digest(d).to_string());
+    let entry = CdxEntry {
+        key: surt(record.entry.url.as_str()),
+        timestamp: record.started.digits14(),
+        url: Some(record.entry.url.as_str().to_string()),
+        mime: mime.filter(|m| !m.is_empty()),
+        status: Some(record.status.to_string()),
+        digest,
+        length: u64::from(place.first),
+        offset: place.offset,
+        filename: filename.to_string(),
+    };
+    entry.line()
 }
 
 #[cfg(test)]

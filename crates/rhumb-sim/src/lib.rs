@@ -14,6 +14,8 @@
 //! - when pages link to other hosts at all, every host is reachable from host 0;
 //! - the same URL at the same time gives the same bytes, in any process, in any order.
 //!
+//! [`FailingDisk`] is the other adversary: a disk whose n-th write fails, tears or finds no space.
+//!
 //! Read [`web`] first, then [`web::links`](Web::links), then [`server`].
 //!
 //! ```
@@ -26,6 +28,7 @@
 //! ```
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod failing_disk;
 mod hash;
 mod serve;
 pub mod server;
@@ -33,6 +36,7 @@ mod text;
 mod truth;
 pub mod web;
 
+pub use failing_disk::{FailingDisk, Failure};
 pub use serve::{ServeArgs, serve_blocking};
 pub use server::dns::DnsConfig;
 pub use server::log::{ConnectionEntry, LogConfig, LogEntry, LogView};

@@ -25,6 +25,8 @@ pub struct ArchiveRef {
     pub offset: u64,
     /// Bytes of all records of the visit.
     pub length: u32,
+    /// Bytes of the first record, which holds the response.
+    pub first: u32,
 }
 
 impl ArchiveRef {
@@ -33,11 +35,12 @@ impl ArchiveRef {
         into.put_u64(u64::from(self.file));
         into.put_u64(self.offset);
         into.put_u64(u64::from(self.length));
+        into.put_u64(u64::from(self.first));
     }
 
     /// Reads what [`ArchiveRef::put`] wrote.
     pub fn take(from: &mut Take<'_>) -> Result<ArchiveRef, Malformed> {
-        Ok(ArchiveRef { file: from.u32()?, offset: from.u64()?, length: from.u32()? })
+        Ok(ArchiveRef { file: from.u32()?, offset: from.u64()?, length: from.u32()?, first: from.u32()? })
     }
 
     /// The end of the visit's records.
@@ -104,11 +107,17 @@ impl Archive {
                 archive.current = Some(Current { name, file, serial, length: committed.offset, buffer: Vec::new() });
             }
         }
+        if committed.file > 0 && archive.current.is_none() {
+            let name = format!("{DIR}/rhumb-*-{:05}.warc.gz", committed.file);
+            let what = format!("the log speaks of {} bytes, the file is missing", committed.offset);
+            return Err(StoreError::corrupt(&name, 0, what));
+        }
         Ok(archive)
     }
 
-    /// Takes the records of one visit and says where they will lie. They reach the file with [`Archive::commit`].
-    pub fn append(&mut self, records: &[u8], now: Timestamp, preamble: Preamble<'_>) -> Result<ArchiveRef> {
+    /// Takes the records of one visit, of which the first has `first` bytes, and says where they will lie. They reach
+    /// the file with [`Archive::commit`].
+    pub fn append(&mut self, records: &[u8], first: u32, now: Timestamp, preamble: Preamble<'_>) -> Result<ArchiveRef> {
         let full = self.current.as_ref().is_none_or(|c| c.length >= self.file_bytes_max);
         if full {
             self.commit()?;
@@ -118,7 +127,7 @@ impl Archive {
         let offset = current.length;
         current.buffer.extend_from_slice(records);
         current.length += records.len() as u64;
-        let place = ArchiveRef { file: current.serial, offset, length: records.len() as u32 };
+        let place = ArchiveRef { file: current.serial, offset, length: records.len() as u32, first };
         if current.buffer.len() >= BUFFER_BYTES {
             self.commit()?;
         }
@@ -147,6 +156,7 @@ impl Archive {
         let serial = self.next_file;
         let name = format!("rhumb-{}-{serial:05}.warc.gz", now.digits14());
         let file = self.disk.create(&format!("{DIR}/{name}"))?;
+        self.disk.sync_dir(DIR)?;
         let buffer = preamble(&name);
         self.next_file += 1;
         self.current = Some(Current { name, file, serial, length: buffer.len() as u64, buffer });
@@ -167,6 +177,72 @@ impl Archive {
     pub fn current_name(&self) -> Option<&str> {
         self.current.as_ref().map(|c| c.name.as_str())
     }
+}
+
+/// The CDXJ index beside each archive file: a line for every response, in file order.
+///
+/// It is a fold of the log like all derived state: a checkpoint says how far it is, and the records behind it write
+/// their lines again.
+pub struct ArchiveIndex {
+    disk: Arc<dyn Disk>,
+    file: Option<Box<dyn DiskFile>>,
+    end: ArchiveEnd,
+    buffer: Vec<u8>,
+}
+
+impl ArchiveIndex {
+    /// Opens the index as it was at `end`, cutting what lies behind; a file that is shorter is begun anew, and the end
+    /// is then that of the file before.
+    pub fn open(disk: Arc<dyn Disk>, end: ArchiveEnd) -> Result<ArchiveIndex> {
+        let mut index = ArchiveIndex { disk, file: None, end, buffer: Vec::new() };
+        for (serial, name) in files(&*index.disk)?.into_iter().filter(|(serial, _)| *serial == end.file) {
+            let path = index_path(&name);
+            let length = if index.disk.exists(&path) { index.disk.open(&path)?.len()? } else { 0 };
+            if length < end.offset {
+                index.end = ArchiveEnd { file: serial.saturating_sub(1), offset: 0 };
+                return Ok(index);
+            }
+            if length > end.offset {
+                index.disk.truncate(&path, end.offset)?;
+            }
+            if length > 0 {
+                index.file = Some(index.disk.open(&path)?);
+            }
+        }
+        Ok(index)
+    }
+
+    /// How far the index goes, with what waits for a commit.
+    pub fn end(&self) -> ArchiveEnd {
+        ArchiveEnd { file: self.end.file, offset: self.end.offset + self.buffer.len() as u64 }
+    }
+
+    /// Adds a line for a record in the archive file with this serial number and name.
+    pub fn add(&mut self, serial: u32, name: &str, line: &str) -> Result<()> {
+        if self.file.is_none() || serial != self.end.file {
+            self.commit()?;
+            self.file = Some(self.disk.create(&index_path(name))?);
+            self.end = ArchiveEnd { file: serial, offset: 0 };
+        }
+        self.buffer.extend_from_slice(line.as_bytes());
+        self.buffer.push(b'\n');
+        if self.buffer.len() >= BUFFER_BYTES { self.commit() } else { Ok(()) }
+    }
+
+    /// Hands the lines to the operating system.
+    pub fn commit(&mut self) -> Result<()> {
+        if let Some(file) = self.file.as_mut().filter(|_| !self.buffer.is_empty()) {
+            let written = file.append(&self.buffer);
+            self.end.offset += self.buffer.len() as u64;
+            self.buffer.clear();
+            written?;
+        }
+        Ok(())
+    }
+}
+
+fn index_path(archive_name: &str) -> String {
+    format!("{DIR}/{}.cdxj", archive_name.trim_end_matches(".warc.gz"))
 }
 
 /// The archive's files with their serial numbers, in order.
@@ -191,19 +267,21 @@ mod tests {
         let disk = RealDisk::new(dir.path());
         let mut info = |_: &str| b"INFO".to_vec();
         let mut archive = Archive::open(disk.clone(), ArchiveEnd::default(), 10).expect("open");
-        let a = archive.append(b"0123456789", Timestamp(0), &mut info).expect("append");
-        let b = archive.append(b"second", Timestamp(0), &mut info).expect("append");
-        let _lost = archive.append(b"lost", Timestamp(0), &mut info).expect("append");
+        let a = archive.append(b"0123456789", 10, Timestamp(0), &mut info).expect("append");
+        let b = archive.append(b"second", 6, Timestamp(0), &mut info).expect("append");
+        let _lost = archive.append(b"lost", 4, Timestamp(0), &mut info).expect("append");
         assert_eq!((a.file, a.offset, b.file, b.offset), (1, 4, 2, 4));
         archive.commit().expect("commit");
         drop(archive);
         let mut archive = Archive::open(disk.clone(), b.end(), 10).expect("open again");
-        let c = archive.append(b"third", Timestamp(0), &mut info).expect("append");
+        let c = archive.append(b"third", 5, Timestamp(0), &mut info).expect("append");
         assert_eq!((c.file, c.offset), (3, 4));
         let names = files(&*disk).expect("list");
         assert_eq!(names.len(), 3);
         assert_eq!(disk.read(&format!("{DIR}/{}", names[1].1)).expect("read"), b"INFOsecond");
-        let missing = Archive::open(disk, ArchiveEnd { file: 3, offset: 1000 }, 10);
+        let short = Archive::open(disk.clone(), ArchiveEnd { file: 3, offset: 1000 }, 10);
+        assert!(matches!(short, Err(StoreError::Corrupt { .. })));
+        let missing = Archive::open(disk, ArchiveEnd { file: 4, offset: 1000 }, 10);
         assert!(matches!(missing, Err(StoreError::Corrupt { .. })));
     }
 }

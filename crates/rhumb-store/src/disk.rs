@@ -30,6 +30,8 @@ pub trait Disk: Send + Sync {
     fn remove(&self, name: &str) -> Result<()>;
     /// Cuts a file to `len` bytes.
     fn truncate(&self, name: &str, len: u64) -> Result<()>;
+    /// Waits until the names of files made in a directory survive a power loss; their contents are synced on their own.
+    fn sync_dir(&self, dir: &str) -> Result<()>;
 
     /// The whole file.
     fn read(&self, name: &str) -> Result<Vec<u8>> {
@@ -120,15 +122,21 @@ impl Disk for RealDisk {
     }
 
     fn make_dir(&self, dir: &str) -> Result<()> {
-        fs::create_dir_all(self.root.join(dir)).map_err(|e| StoreError::io("make directory", dir, e))
+        let path = self.root.join(dir);
+        if path.is_dir() {
+            return Ok(());
+        }
+        let made = fs::create_dir_all(&path);
+        let above = path.ancestors().skip(1).take_while(|p| p.starts_with(&self.root));
+        let synced = made.and_then(|()| above.into_iter().try_for_each(sync_directory));
+        synced.map_err(|e| StoreError::io("make directory", dir, e))
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         let io_error = |e| StoreError::io("rename a file to", to, e);
         let target = self.root.join(to);
         fs::rename(self.root.join(from), &target).map_err(io_error)?;
-        let parent = target.parent().unwrap_or(&self.root);
-        File::open(parent).and_then(|d| d.sync_all()).map_err(io_error)
+        sync_directory(target.parent().unwrap_or(&self.root)).map_err(io_error)
     }
 
     fn remove(&self, name: &str) -> Result<()> {
@@ -143,6 +151,14 @@ impl Disk for RealDisk {
         let file = OpenOptions::new().write(true).open(self.root.join(name)).map_err(io_error)?;
         file.set_len(len).and_then(|()| file.sync_all()).map_err(io_error)
     }
+
+    fn sync_dir(&self, dir: &str) -> Result<()> {
+        sync_directory(&self.root.join(dir)).map_err(|e| StoreError::io("sync directory", dir, e))
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
 }
 
 struct RealFile {
@@ -201,7 +217,17 @@ impl DiskFile for RealFile {
 /// A disk whose changes stay in memory: for looking at a crawl directory as if it were opened, without touching it.
 pub struct Overlay {
     below: Arc<dyn Disk>,
-    files: Arc<Mutex<BTreeMap<String, Option<Vec<u8>>>>>,
+    files: Changes,
+}
+
+type Changes = Arc<Mutex<BTreeMap<String, Change>>>;
+
+/// What became of a file of the disk below.
+enum Change {
+    Removed,
+    /// Only so many bytes of it are left. A cut tail of an archive of gigabytes must not be copied.
+    Cut(u64),
+    Bytes(Vec<u8>),
 }
 
 impl Overlay {
@@ -210,48 +236,44 @@ impl Overlay {
         Arc::new(Overlay { below, files: Arc::default() })
     }
 
-    fn files(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Option<Vec<u8>>>> {
+    fn files(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Change>> {
         self.files.lock().expect("nobody panics while copying bytes")
     }
+}
 
-    /// The file's bytes, copied up on the first change.
-    fn changed(&self, name: &str) -> Result<Vec<u8>> {
-        match self.files().get(name) {
-            Some(Some(bytes)) => return Ok(bytes.clone()),
-            Some(None) => return Err(StoreError::io("open", name, io::ErrorKind::NotFound.into())),
-            None => {}
-        }
-        self.below.read(name)
-    }
+fn removed(name: &str) -> StoreError {
+    StoreError::io("open", name, io::ErrorKind::NotFound.into())
 }
 
 impl Disk for Overlay {
     fn create(&self, name: &str) -> Result<Box<dyn DiskFile>> {
-        self.files().insert(name.to_string(), Some(Vec::new()));
-        Ok(Box::new(OverlayFile { name: name.to_string(), files: self.files.clone() }))
+        self.files().insert(name.to_string(), Change::Bytes(Vec::new()));
+        Ok(Box::new(OverlayFile { name: name.to_string(), files: self.files.clone(), below: None }))
     }
 
     fn open(&self, name: &str) -> Result<Box<dyn DiskFile>> {
-        match self.files().get(name) {
-            Some(Some(_)) => Ok(Box::new(OverlayFile { name: name.to_string(), files: self.files.clone() })),
-            Some(None) => Err(StoreError::io("open", name, io::ErrorKind::NotFound.into())),
-            None => self.below.open(name),
-        }
+        let below = match self.files().get(name) {
+            Some(Change::Bytes(_)) => None,
+            Some(Change::Cut(_)) => Some(self.below.open(name)?),
+            Some(Change::Removed) => return Err(removed(name)),
+            None => return self.below.open(name),
+        };
+        Ok(Box::new(OverlayFile { name: name.to_string(), files: self.files.clone(), below }))
     }
 
     fn exists(&self, name: &str) -> bool {
-        let known = self.files().get(name).map(Option::is_some);
+        let known = self.files().get(name).map(|c| !matches!(c, Change::Removed));
         known.unwrap_or_else(|| self.below.exists(name))
     }
 
     fn list(&self, dir: &str) -> Result<Vec<String>> {
         let mut names: std::collections::BTreeSet<String> = self.below.list(dir)?.into_iter().collect();
-        for (name, bytes) in self.files().iter() {
+        for (name, change) in self.files().iter() {
             if let Some(name) = name.strip_prefix(dir).and_then(|n| n.strip_prefix('/')).filter(|n| !n.contains('/')) {
-                if bytes.is_some() {
-                    names.insert(name.to_string())
-                } else {
+                if matches!(change, Change::Removed) {
                     names.remove(name)
+                } else {
+                    names.insert(name.to_string())
                 };
             }
         }
@@ -263,50 +285,82 @@ impl Disk for Overlay {
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
-        let bytes = self.changed(from)?;
-        self.files().insert(to.to_string(), Some(bytes));
+        let bytes = self.read(from)?;
+        self.files().insert(to.to_string(), Change::Bytes(bytes));
         self.remove(from)
     }
 
     fn remove(&self, name: &str) -> Result<()> {
-        self.files().insert(name.to_string(), None);
+        self.files().insert(name.to_string(), Change::Removed);
         Ok(())
     }
 
     fn truncate(&self, name: &str, len: u64) -> Result<()> {
-        let mut bytes = self.changed(name)?;
-        bytes.truncate(len as usize);
-        self.files().insert(name.to_string(), Some(bytes));
+        match self.files().get_mut(name) {
+            Some(Change::Bytes(bytes)) => bytes.truncate(len as usize),
+            Some(Change::Cut(left)) => *left = len.min(*left),
+            Some(Change::Removed) => return Err(removed(name)),
+            None => {}
+        }
+        if !self.files().contains_key(name) {
+            let left = self.below.open(name)?.len()?.min(len);
+            self.files().insert(name.to_string(), Change::Cut(left));
+        }
+        Ok(())
+    }
+
+    fn sync_dir(&self, _dir: &str) -> Result<()> {
         Ok(())
     }
 }
 
 struct OverlayFile {
     name: String,
-    files: Arc<Mutex<BTreeMap<String, Option<Vec<u8>>>>>,
+    files: Changes,
+    /// The file below, if it was opened while only its tail was cut.
+    below: Option<Box<dyn DiskFile>>,
 }
 
 impl OverlayFile {
-    fn with<T>(&self, f: impl FnOnce(&mut Vec<u8>) -> T) -> Result<T> {
+    fn with<T>(&self, f: impl FnOnce(&mut Change) -> Result<T>) -> Result<T> {
         let mut files = self.files.lock().expect("nobody panics while copying bytes");
-        match files.get_mut(&self.name) {
-            Some(Some(bytes)) => Ok(f(bytes)),
-            _ => Err(StoreError::io("use", &self.name, io::ErrorKind::NotFound.into())),
-        }
+        f(files.get_mut(&self.name).ok_or_else(|| removed(&self.name))?)
+    }
+
+    fn read_below(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        self.below.as_ref().ok_or_else(|| removed(&self.name))?.read_at(offset, into)
     }
 }
 
 impl DiskFile for OverlayFile {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.with(|file| file.extend_from_slice(bytes))
+        self.with(|change| {
+            if let Change::Cut(left) = *change {
+                let mut kept = vec![0; left as usize];
+                self.read_below(0, &mut kept)?;
+                *change = Change::Bytes(kept);
+            }
+            match change {
+                Change::Bytes(file) => file.extend_from_slice(bytes),
+                _ => return Err(removed(&self.name)),
+            }
+            Ok(())
+        })
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
-        self.with(|file| {
-            let rest = file.get(offset as usize..).unwrap_or_default();
-            let n = rest.len().min(into.len());
-            into[..n].copy_from_slice(&rest[..n]);
-            n
+        self.with(|change| match change {
+            Change::Removed => Err(removed(&self.name)),
+            Change::Cut(left) => {
+                let n = left.saturating_sub(offset).min(into.len() as u64) as usize;
+                self.read_below(offset, &mut into[..n])
+            }
+            Change::Bytes(file) => {
+                let rest = file.get(offset as usize..).unwrap_or_default();
+                let n = rest.len().min(into.len());
+                into[..n].copy_from_slice(&rest[..n]);
+                Ok(n)
+            }
         })
     }
 
@@ -315,11 +369,16 @@ impl DiskFile for OverlayFile {
     }
 
     fn len(&self) -> Result<u64> {
-        self.with(|file| file.len() as u64)
+        self.with(|change| match change {
+            Change::Removed => Err(removed(&self.name)),
+            Change::Cut(left) => Ok(*left),
+            Change::Bytes(file) => Ok(file.len() as u64),
+        })
     }
 
     fn handle(&self) -> Result<Box<dyn DiskFile>> {
-        Ok(Box::new(OverlayFile { name: self.name.clone(), files: self.files.clone() }))
+        let below = self.below.as_ref().map(|b| b.handle()).transpose()?;
+        Ok(Box::new(OverlayFile { name: self.name.clone(), files: self.files.clone(), below }))
     }
 }
 
@@ -366,6 +425,12 @@ mod tests {
         overlay.replace("b", b"new").expect("replace");
         overlay.truncate("a", 1).expect("cut");
         assert_eq!(overlay.read("a").expect("read"), b"t");
+        let mut file = overlay.open("a").expect("open");
+        file.append(b"ree").expect("append");
+        assert_eq!((overlay.read("a").expect("read"), file.len().expect("length")), (b"tree".to_vec(), 4));
+        overlay.truncate("a", 2).expect("cut");
+        overlay.rename("a", "c").expect("rename");
+        assert_eq!((overlay.exists("a"), overlay.read("c").expect("read")), (false, b"tr".to_vec()));
         assert_eq!(overlay.read("b").expect("read"), b"new");
         assert_eq!(disk.read("a").expect("read"), b"two", "what is below stays as it is");
         assert!(!disk.exists("b"));

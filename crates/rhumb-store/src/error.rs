@@ -49,6 +49,17 @@ impl StoreError {
         StoreError::Io { doing, file: file.to_string(), source }
     }
 
+    /// Whether what is wrong is a file below `state/`, all of which can be made anew from the log.
+    pub fn is_in_derived_state(&self) -> bool {
+        match self {
+            StoreError::Corrupt { file, .. } | StoreError::Version { file, .. } => file.starts_with("state/"),
+            StoreError::Io { file, source, .. } => {
+                file.starts_with("state/") && source.kind() == io::ErrorKind::NotFound
+            }
+            StoreError::Locked(_) | StoreError::Poisoned(_) => false,
+        }
+    }
+
     /// Damage found at `offset` of `file`.
     pub fn corrupt(file: &str, offset: u64, what: impl Into<String>) -> Self {
         StoreError::Corrupt { file: file.to_string(), offset, what: what.into() }

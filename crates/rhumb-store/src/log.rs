@@ -60,6 +60,11 @@ impl Log {
     pub fn open(disk: Arc<dyn Disk>, whole_until: Position, segment_bytes_max: u64) -> Result<Log> {
         disk.make_dir("log")?;
         let segments = segments(&*disk)?;
+        let known = whole_until.max(Position::START);
+        if segments.last().copied().unwrap_or(1) < known.segment || (segments.is_empty() && known > Position::START) {
+            let what = "the segment is missing, though the checkpoint speaks of it";
+            return Err(StoreError::corrupt(&segment_name(known.segment), 0, what));
+        }
         let Some(&last) = segments.last() else {
             let file = start_segment(&*disk, 1)?;
             return Ok(Log {
@@ -72,13 +77,19 @@ impl Log {
             });
         };
         let name = segment_name(last);
-        if disk.open(&name)?.len()? < HEADER_BYTES {
+        let known_here = if known.segment == last { known.offset } else { 0 };
+        let length = disk.open(&name)?.len()?;
+        if length < known_here && known > Position::START {
+            let what = format!("the file has {length} bytes, the checkpoint speaks of {known_here}");
+            return Err(StoreError::corrupt(&name, length, what));
+        }
+        if length < HEADER_BYTES {
             // The crash came while the segment was being started; nothing was in it.
             let file = start_segment(&*disk, last)?;
             let end = Position { segment: last, offset: HEADER_BYTES };
             return Ok(Log { disk, file, end, buffer: Vec::new(), segment_bytes_max, poisoned: false });
         }
-        let from = whole_until.max(Position { segment: last, offset: HEADER_BYTES });
+        let from = known.max(Position { segment: last, offset: HEADER_BYTES });
         let mut reader = LogReader::open(disk.clone(), from)?;
         while reader.next()?.is_some() {}
         let end = reader.position();
@@ -173,6 +184,7 @@ fn start_segment(disk: &dyn Disk, segment: u32) -> Result<Box<dyn DiskFile>> {
     let mut header = MAGIC.to_vec();
     header.extend_from_slice(&VERSION.to_le_bytes());
     file.append(&header)?;
+    disk.sync_dir("log")?;
     Ok(file)
 }
 

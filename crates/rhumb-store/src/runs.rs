@@ -174,7 +174,11 @@ impl Run {
         }
         let entry =
             |e: &[u8]| BlockEntry { first: le64(e), offset: le64(&e[8..]), keys: le32(&e[16..]), crc: le32(&e[20..]) };
-        let index = raw.chunks_exact(ENTRY_BYTES).map(entry).collect();
+        let index: Vec<BlockEntry> = raw.chunks_exact(ENTRY_BYTES).map(entry).collect();
+        // The footer has no checksum of its own; what it says must follow from what has one.
+        if index.iter().map(|b| u64::from(b.keys)).sum::<u64>() != keys {
+            return Err(bad(footer_at, "the footer is damaged"));
+        }
         Ok(Run { name: name.to_string(), file, rice, index, index_offset, keys, bytes })
     }
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use rhumb_core::filter::Scope;
@@ -341,6 +342,25 @@ pub enum BenchCommand {
         #[arg(long, default_value_t = 192)]
         in_flight: usize,
     },
+}
+
+/// Says what is wrong with what was typed, in one line, or prints the help that was asked for.
+pub fn explain(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind;
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+    }
+    let rendered = error.render().to_string();
+    // The message ends at the first empty line; usage and tips follow.
+    let message: Vec<&str> = rendered.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
+    let message = message.join(" ");
+    let message = message.strip_prefix("error: ").unwrap_or(&message);
+    let usage = rendered.lines().find_map(|line| line.trim().strip_prefix("Usage: "));
+    let words = usage.unwrap_or("rhumb").split(' ').take_while(|w| w.chars().all(|c| c.is_ascii_lowercase()));
+    let command = words.collect::<Vec<_>>().join(" ");
+    crate::out::note(&format!("rhumb: {message}; see: {command} --help"));
+    ExitCode::from(2)
 }
 
 fn scope(text: &str) -> Result<Scope, String> {

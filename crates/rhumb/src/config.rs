@@ -436,6 +436,7 @@ impl Config {
                 backoff_ms_max: p.backoff_max.ms(),
                 retry_after_ms_max: p.retry_after_max.ms(),
                 keep_alive_ms: p.keep_alive.ms(),
+                idle_max: idle_max(c.workers),
                 revisit_ms: c.continuous.then(|| c.revisit.ms()),
                 ..FrontierConfig::default()
             },
@@ -451,6 +452,12 @@ impl Config {
             seed: 0x7268_756d_62,
         })
     }
+}
+
+/// Idle connections that fit beside the workers' own into what the system lets us open.
+fn idle_max(workers: usize) -> usize {
+    let files = rlimit::increase_nofile_limit(65_536).unwrap_or(1_024) as usize;
+    files.saturating_sub(workers + 128).clamp(8, 4_096)
 }
 
 /// The part of a User-Agent that robots.txt knows.

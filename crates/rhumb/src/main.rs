@@ -50,8 +50,7 @@ fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
-            let _ = e.print();
-            return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
+            return cli::explain(&e);
         }
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("RHUMB_LOG");
@@ -65,7 +64,7 @@ fn main() -> ExitCode {
         Err(e) => {
             // One line, whatever the cause holds.
             let text = format!("{e:#}").replace('\n', " ");
-            eprintln!("rhumb: {}", out::escape(&text));
+            out::note(&format!("rhumb: {text}"));
             ExitCode::from(if e.downcast_ref::<Usage>().is_some() { 2 } else { 3 })
         }
     }

@@ -5,24 +5,36 @@ use std::io::Write;
 use anyhow::Result;
 use serde::Serialize;
 
-/// Text with control and bidirectional characters made visible.
+/// What could move the cursor, change colours, or make text read in another order than it is written.
+fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Text with control and bidirectional characters made visible. Tabs and line ends stay.
 pub fn escape(text: &str) -> String {
-    let harmful = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-    };
-    if !text.chars().any(harmful) {
+    let shown = |c: char| !is_harmful(c) || c == '\n' || c == '\t';
+    if text.chars().all(shown) {
         return text.to_string();
     }
-    text.chars().map(|c| if harmful(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+    text.chars().map(|c| if shown(c) { c.to_string() } else { c.escape_unicode().to_string() }).collect()
 }
 
 /// One JSON document and a line end on stdout.
+///
+/// Characters that could harm a terminal stand only inside strings, where an escape means the same.
 pub fn json(value: &impl Serialize) -> Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    serde_json::to_writer(&mut stdout, value).map_err(std::io::Error::from)?;
-    writeln!(stdout)?;
+    let mut text = serde_json::to_string(value).map_err(std::io::Error::from)?;
+    if text.chars().any(is_harmful) {
+        text = text.chars().map(|c| if is_harmful(c) { format!("\\u{:04x}", c as u32) } else { c.to_string() }).collect();
+    }
+    writeln!(std::io::stdout().lock(), "{text}")?;
     Ok(())
+}
+
+/// A line on stderr. Nobody may be listening there any more, which is no reason to stop.
+pub fn note(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", escape(text));
 }
 
 /// A line on stdout.

@@ -108,7 +108,7 @@ impl fmt::Display for Size {
 }
 
 macro_rules! as_text {
-    ($($kind:ty),*) => {$(
+    ($kind:ty, $expected:literal) => {
         impl Serialize for $kind {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -117,13 +117,26 @@ macro_rules! as_text {
 
         impl<'de> Deserialize<'de> for $kind {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+                struct Text;
+                impl serde::de::Visitor<'_> for Text {
+                    type Value = $kind;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($expected)
+                    }
+
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$kind, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Text)
             }
         }
-    )*};
+    };
 }
 
-as_text!(Span, Size);
+as_text!(Span, "a duration in quotes such as \"2s\"");
+as_text!(Size, "a size in quotes such as \"512MiB\"");
 
 /// Bytes for people: three figures and a unit.
 pub fn human_bytes(bytes: u64) -> String {

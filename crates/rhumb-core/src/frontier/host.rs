@@ -12,6 +12,9 @@ use crate::robots::Rules;
 use crate::url::{Host, Url};
 use crate::visit::{Entry, Validators};
 
+/// What a contact of a host that never answered yet is taken to last.
+const FETCH_MS_UNKNOWN: u64 = 500;
+
 /// One host: who we are polite to.
 #[derive(Debug)]
 pub(super) struct HostState {
@@ -28,6 +31,8 @@ pub(super) struct HostState {
     pub down: Option<(Outcome, Timestamp)>,
     /// A contact was announced in the log and its end is not there yet.
     pub issued: Option<Timestamp>,
+    /// How long the last contact took.
+    pub fetch_ms_last: Option<u64>,
     // What follows is not kept over a restart.
     pub slot: Option<u32>,
     pub in_flight: Option<InFlight>,
@@ -82,6 +87,7 @@ impl HostState {
             robots: Robots::Unknown,
             down: None,
             issued: None,
+            fetch_ms_last: None,
             slot: None,
             in_flight: None,
             addresses: None,
@@ -114,6 +120,13 @@ impl HostState {
     pub fn contacted(&mut self, started: Timestamp, ended: Timestamp, config: &FrontierConfig) {
         let gap = self.gap_ms(ended.ms_since(started), config);
         self.contact_after = self.contact_after.max(ended.plus_ms(gap));
+    }
+
+    /// Winds it after a contact whose end nobody saw: the process died, at `died` at the latest. The host may have
+    /// worked on for as long as it usually takes.
+    pub fn lost_contact(&mut self, started: Timestamp, died: Timestamp, config: &FrontierConfig) {
+        let usual_ms = self.fetch_ms_last.unwrap_or(FETCH_MS_UNKNOWN);
+        self.contacted(started, died.max(started.plus_ms(usual_ms)), config);
     }
 
     /// Whether the rules are known and not out of date.
@@ -155,6 +168,7 @@ impl HostState {
         into.put_u8(outcome);
         into.put_u64(until.0);
         into.put_u64(self.issued.map_or(0, |t| t.0 + 1));
+        into.put_u64(self.fetch_ms_last.map_or(0, |ms| ms + 1));
         match &self.robots {
             Robots::Known { rules, expires, validators } => {
                 into.put_u8(1);
@@ -177,6 +191,7 @@ impl HostState {
         let until = Timestamp(from.u64()?);
         state.down = Outcome::from_code(outcome).map(|o| (o, until));
         state.issued = from.u64()?.checked_sub(1).map(Timestamp);
+        state.fetch_ms_last = from.u64()?.checked_sub(1);
         if from.u8()? == 1 {
             let expires = Timestamp(from.u64()?);
             let validators = Validators::take(from)?;

@@ -83,6 +83,8 @@ pub struct FrontierConfig {
     pub retry_after_ms_max: u64,
     /// An idle connection is closed after this time.
     pub keep_alive_ms: u64,
+    /// Idle connections kept at the most; the one idle for longest goes first.
+    pub idle_max: usize,
     /// Bytes of a queue's end that become a file.
     pub chunk_bytes: usize,
     /// Continuous mode: a fetched page is due again after this time.
@@ -109,6 +111,7 @@ impl Default for FrontierConfig {
             backoff_ms_max: 600_000,
             retry_after_ms_max: 24 * 3_600_000,
             keep_alive_ms: 5_000,
+            idle_max: 512,
             chunk_bytes: 32 << 10,
             revisit_ms: None,
         }
@@ -147,8 +150,10 @@ pub struct Frontier {
     to_close: Vec<Host>,
     /// Idle connections in the order they became so; an entry holds only while its host still says so.
     idle: VecDeque<(Timestamp, u64)>,
-    /// Entries in the queues that were finished already, by fingerprint: a crash brought them back.
-    ghosts: BTreeMap<u64, u32>,
+    idle_count: usize,
+    /// Entries in the queues that were finished already, by fingerprint and attempt: a crash brought them back. A URL
+    /// that is to be tried again waits beside its own ghost, and the attempt tells which is which.
+    ghosts: BTreeMap<(u64, u8), u32>,
     /// Drops that `next_visit` spoke of and the log does not know yet.
     dropping: BTreeMap<u64, u32>,
     next_segment: u64,
@@ -186,6 +191,7 @@ impl Frontier {
             unresolved: Vec::new(),
             to_close: Vec::new(),
             idle: VecDeque::new(),
+            idle_count: 0,
             ghosts: BTreeMap::new(),
             dropping: BTreeMap::new(),
             next_segment: 1,
@@ -302,6 +308,7 @@ impl Frontier {
             }
         };
         let state = self.hosts.get_mut(&key).expect("a back queue's host is in the host table");
+        self.idle_count -= usize::from(matches!(state.connection, Connection::Idle(..)));
         state.connection = Connection::Busy(address);
         state.in_flight = Some(InFlight { entry: purpose.is_page().then(|| entry.clone()) });
         self.in_flight += 1;
@@ -357,7 +364,7 @@ impl Frontier {
             let bytes = self.with_disk(|this, on| this.slots[slot as usize].queue.pop(on))?;
             let Some(bytes) = bytes else { return Ok(None) };
             let entry = Entry::from_bytes(&bytes).map_err(malformed)?;
-            if !take_one(&mut self.ghosts, entry.url.fingerprint().0) {
+            if !take_one(&mut self.ghosts, ghost_key(&entry)) {
                 return Ok(Some(entry));
             }
             self.waiting -= 1;
@@ -392,6 +399,7 @@ impl Frontier {
         let Some(state) = self.hosts.get_mut(&key) else { return false };
         match state.connection {
             Connection::Idle(address, since) if wanted(address, since) => {
+                self.idle_count -= 1;
                 state.connection = Connection::Closing(address);
                 self.to_close.push(state.host.clone());
                 true
@@ -435,11 +443,13 @@ impl Frontier {
         if let Connection::Busy(address) = state.connection {
             if kept {
                 state.connection = Connection::Idle(address, now);
+                self.idle_count += 1;
                 if self.addresses.is_wanted(address) {
                     self.close_if_idle(key, |_, _| true);
                 } else {
                     self.idle.push_back((now, key));
                     self.addresses.idle(address, key);
+                    self.keep_idle_within(self.config.idle_max);
                 }
             } else {
                 state.connection = Connection::None;
@@ -458,10 +468,18 @@ impl Frontier {
         let key = host.fingerprint().0;
         let Some(state) = self.hosts.get_mut(&key) else { return };
         if let Connection::Closing(address) | Connection::Idle(address, _) = state.connection {
+            self.idle_count -= usize::from(matches!(state.connection, Connection::Idle(..)));
             state.connection = Connection::None;
             self.address_freed(address);
             let slot = self.hosts[&key].slot;
             slot.into_iter().for_each(|s| self.schedule(s));
+        }
+    }
+
+    fn keep_idle_within(&mut self, most: usize) {
+        while self.idle_count > most {
+            let Some((since, key)) = self.idle.pop_front() else { return };
+            self.close_if_idle(key, |_, idle_since| idle_since == since);
         }
     }
 
@@ -496,9 +514,8 @@ impl Frontier {
     /// The log says that a URL left the frontier without a visit. In a running crawl `next_visit` took it out
     /// already; in a replay it still waits somewhere.
     pub fn dropped_in_log(&mut self, entry: &Entry) {
-        let fingerprint = entry.url.fingerprint();
-        if !take_one(&mut self.dropping, fingerprint.0) {
-            self.add_ghost(fingerprint);
+        if !take_one(&mut self.dropping, entry.url.fingerprint().0) {
+            self.add_ghost(entry);
         }
     }
 
@@ -513,6 +530,7 @@ impl Frontier {
         let flown = state.in_flight.take();
         if record.contacted() {
             state.contacted(record.started, record.ended, &config);
+            state.fetch_ms_last = Some(record.duration_ms());
         }
         let event = match record.outcome {
             Outcome::RateLimited => {
@@ -553,7 +571,7 @@ impl Frontier {
             Purpose::Page => {
                 let known = flown.and_then(|f| f.entry).is_some_and(|e| e.url == record.entry.url);
                 if !known {
-                    self.add_ghost(record.entry.url.fingerprint());
+                    self.add_ghost(&record.entry);
                 }
                 self.put_back(record)?;
             }
@@ -562,6 +580,11 @@ impl Frontier {
                     state.errands.retain(|e| e.for_host != *ruled);
                 }
                 self.robots_answered(ruled, *hops, record)?;
+                // What was fetched for another may be the host's own rules, as when http leads to https.
+                let own = host != *ruled && record.entry.url == host.robots_url();
+                if own && record.outcome != Outcome::Redirect {
+                    self.robots_answered(&host, 0, record)?;
+                }
             }
         }
         if let Some(slot) = self.hosts.get(&host.fingerprint().0).and_then(|s| s.slot) {
@@ -668,17 +691,17 @@ impl Frontier {
         }
     }
 
-    fn add_ghost(&mut self, fingerprint: Fingerprint) {
-        *self.ghosts.entry(fingerprint.0).or_default() += 1;
+    fn add_ghost(&mut self, entry: &Entry) {
+        *self.ghosts.entry(ghost_key(entry)).or_default() += 1;
     }
 
     /// To be called when the log was replayed after a crash. A contact without an end was under way when the
-    /// process died, at `died` or before: it counts as ended then.
+    /// process died, at `died` or before: it counts as ended then, or later if the host usually takes longer.
     pub fn recover(&mut self, died: Timestamp) {
         let config = self.config.clone();
         for state in self.hosts.values_mut() {
             if let Some(started) = state.issued.take() {
-                state.contacted(started, died.max(started), &config);
+                state.lost_contact(started, died, &config);
             }
         }
         let slots: Vec<u32> = self.hosts.values().filter_map(|s| s.slot).collect();
@@ -753,7 +776,13 @@ impl Frontier {
             (self.slots.len() - 1) as u32
         });
         self.slots[slot as usize].host = key;
-        self.hosts.get_mut(&key).expect("a back queue's host is in the host table").slot = Some(slot);
+        let state = self.hosts.get_mut(&key).expect("a back queue's host is in the host table");
+        state.slot = Some(slot);
+        // The name is looked up as soon as the host has a back queue, so that no visit has to wait for it.
+        if state.addresses.is_none() && !state.resolving && state.down.is_none() && state.host.ip_literal().is_none() {
+            state.resolving = true;
+            self.unresolved.push(state.host.clone());
+        }
         slot
     }
 
@@ -894,8 +923,9 @@ impl Frontier {
             }
         }
         into.put_u64(self.ghosts.len() as u64);
-        for (&key, &count) in &self.ghosts {
+        for (&(key, attempt), &count) in &self.ghosts {
             into.put_u64(key);
+            into.put_u8(attempt);
             into.put_u64(u64::from(count));
         }
         Ok(())
@@ -928,7 +958,7 @@ impl Frontier {
             }
         }
         for _ in 0..from.u64()? {
-            let key = from.u64()?;
+            let key = (from.u64()?, from.u8()?);
             self.ghosts.insert(key, from.u32()?);
         }
         self.waiting = self.waiting_in_front() + self.slots.iter().map(|s| s.queue.len()).sum::<u64>();
@@ -936,8 +966,12 @@ impl Frontier {
     }
 }
 
+fn ghost_key(entry: &Entry) -> (u64, u8) {
+    (entry.url.fingerprint().0, entry.attempt)
+}
+
 /// Takes one off a count; false if there was none.
-fn take_one(counts: &mut BTreeMap<u64, u32>, key: u64) -> bool {
+fn take_one<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K) -> bool {
     match counts.get_mut(&key) {
         None => return false,
         Some(1) => {

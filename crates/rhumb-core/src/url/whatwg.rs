@@ -2,7 +2,7 @@
 //!
 //! The `url` crate does the work, except where version 2.5 is known to fall short of the standard: `file:` URLs with
 //! drive letters, hosts or empty segments (parsed here by the standard's own states), `///host` against a base, `^` in
-//! paths, and spaces before the query or fragment of an opaque path.
+//! paths, spaces before the query or fragment of an opaque path, and `\` where the scheme is not special.
 
 use std::borrow::Cow;
 
@@ -21,9 +21,20 @@ pub fn whatwg_parse(input: &str, base: Option<&str>) -> Result<String, String> {
         _ => {
             let invalid = |error: ::url::ParseError| error.to_string();
             let base = base.as_deref().map(::url::Url::parse).transpose().map_err(invalid)?;
-            let special =
-                base.as_ref().is_some_and(|base| matches!(base.scheme(), "http" | "https" | "ws" | "wss" | "ftp"));
-            let reference = if special { without_extra_slashes(&cleaned) } else { (&cleaned).into() };
+            let is_special = |scheme: &str| matches!(scheme, "http" | "https" | "ws" | "wss" | "ftp");
+            let scheme = split_scheme(&cleaned).map(|(scheme, _)| scheme.to_ascii_lowercase());
+            let by = scheme.as_deref().or(base.as_ref().map(|base| base.scheme()));
+            let reference = match by {
+                Some(by) if !is_special(by) => {
+                    let after = if scheme.is_some() { &cleaned[by.len() + 1..] } else { &cleaned };
+                    if is_bad_authority(after) {
+                        return Err(::url::ParseError::EmptyHost.to_string());
+                    }
+                    if scheme.is_some() { (&cleaned).into() } else { with_plain_backslash(&cleaned) }
+                }
+                _ if base.as_ref().is_some_and(|base| is_special(base.scheme())) => without_extra_slashes(&cleaned),
+                _ => (&cleaned).into(),
+            };
             let parsed = ::url::Url::options().base_url(base.as_ref()).parse(&reference).map_err(invalid)?;
             Ok(mend(&parsed))
         }
@@ -36,6 +47,27 @@ pub(super) fn without_extra_slashes(reference: &str) -> Cow<'_, str> {
     let text = reference.trim_start_matches(|c: char| c <= ' ');
     let rest = text.trim_start_matches(['/', '\\']);
     if text.len() - rest.len() > 2 { format!("//{rest}").into() } else { reference.into() }
+}
+
+/// A `\\` has no meaning where the scheme is not special; the crate takes it for a slash at the beginning of a reference.
+/// After a segment that goes away again it is an ordinary character to the crate, too.
+fn with_plain_backslash(reference: &str) -> Cow<'_, str> {
+    match reference.as_bytes() {
+        [b'\\', ..] => format!("./{reference}").into(),
+        [b'/', b'\\', ..] => format!("/.{reference}").into(),
+        _ => reference.into(),
+    }
+}
+
+/// Whether what follows a scheme that is not special has an authority that the standard refuses and the crate does not:
+/// a `\\` in the host or port, or nothing after the `@`.
+fn is_bad_authority(after_scheme: &str) -> bool {
+    let Some(rest) = after_scheme.strip_prefix("//") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    match authority.rsplit_once('@') {
+        Some((_, host)) => host.is_empty() || host.contains('\\'),
+        None => authority.contains('\\'),
+    }
 }
 
 /// Where the crate's serialisation lags behind the standard.
@@ -215,6 +247,12 @@ mod tests {
         check("/\\//x/y", Some("http://h/p"), Some("http://x/y"));
         check("///x/y", Some("foo://h/p"), Some("foo:///x/y"));
         check("x", Some("mailto:a"), None);
+        check("\\x", Some("foo://h/d/f"), Some("foo://h/d/\\x"));
+        check("/\\x", Some("foo:/d/f"), Some("foo:/\\x"));
+        check("foo://h:\\x", None, None);
+        check("//@", Some("foo:/d/f"), None);
+        check("foo://u\\@h/\\x", None, Some("foo://u%5C@h/\\x"));
+        check("foo:\\x", Some("foo:/d/f"), Some("foo:\\x"));
         check("http://a/b", Some("//bad"), None);
         check("non-spec:/.//p", None, Some("non-spec:/.//p"));
         check("file:////foo", None, Some("file:////foo"));

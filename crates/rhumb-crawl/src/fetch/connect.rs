@@ -1,6 +1,7 @@
 //! Dialling: the address is judged in the moment it is dialled, on every hop, whatever was resolved before.
 
 use std::future::Future;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -108,11 +109,9 @@ pub(crate) async fn dial(
     let failed = |outcome, detail: String| (Failure::new(outcome, detail), Some(address));
     let limits = &fetcher.limits;
     let patience = (Instant::now() + limits.connect).min(deadline).into();
-    let tcp = match timeout_at(patience, TcpStream::connect(SocketAddr::new(address, host.port()))).await {
+    let tcp = match timeout_at(patience, connect(SocketAddr::new(address, host.port()))).await {
         Err(_) => return Err(failed(Outcome::ConnectTimeout, format!("no connection within {:?}", limits.connect))),
-        Ok(Err(e)) if e.kind() == std::io::ErrorKind::TimedOut => {
-            return Err(failed(Outcome::ConnectTimeout, e.to_string()));
-        }
+        Ok(Err(e)) if e.kind() == io::ErrorKind::TimedOut => return Err(failed(Outcome::ConnectTimeout, e.to_string())),
         Ok(Err(e)) => return Err(failed(Outcome::Refused, e.to_string())),
         Ok(Ok(tcp)) => tcp,
     };
@@ -138,6 +137,21 @@ pub(crate) async fn dial(
     };
     let (sender, driver) = shaken.map_err(|e| failed(Outcome::BadHttp, e.to_string()))?;
     Ok(Link { address, sender, passed, driver: Some(driver) })
+}
+
+/// Connects. A lack of file descriptors is our trouble, not the host's: others will be given back soon.
+async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    const EMFILE: i32 = 24;
+    const ENFILE: i32 = 23;
+    loop {
+        match TcpStream::connect(address).await {
+            Err(e) if matches!(e.raw_os_error(), Some(EMFILE | ENFILE)) => {
+                tracing::warn!("out of file descriptors; waiting for one");
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+            other => return other,
+        }
+    }
 }
 
 type Shaken = (Sender, Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>);

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::cli::CrawlArgs;
 use crate::config::{Config, FILE, FORMAT};
-use crate::display::{self, Display};
+use crate::display::{self, Display, Figures};
 use crate::{Exit, out, usage};
 
 /// Crawls, and tells people or machines how it went.
@@ -43,7 +43,7 @@ fn tell(end: End, status: &Status, dir: &Path) -> Result<()> {
         End::Interrupted => format!("Interrupted. To go on: rhumb crawl --dir {shown}"),
     };
     out::line(&headline)?;
-    out::line(&display::summary(status))?;
+    out::line(&display::summary(&Figures::of(status)?))?;
     if status.pages == 0 {
         let hint = if status.outcomes.contains_key("blocked_address") {
             "No page was fetched: the address is not globally routable. If it is yours, allow it with --allow-net."
@@ -54,9 +54,10 @@ fn tell(end: End, status: &Status, dir: &Path) -> Result<()> {
         };
         out::line(hint)?;
     }
-    out::line(&format!(
-        "Everything is in {shown}; look at it with: rhumb status {shown} · rhumb warc ls {shown} · rhumb explain {shown} URL"
-    ))
+    out::line(&format!("Everything is in {shown}. Look at it with:"))?;
+    out::line(&format!("  rhumb status {shown}"))?;
+    out::line(&format!("  rhumb warc ls {shown}"))?;
+    out::line(&format!("  rhumb explain {shown} URL"))
 }
 
 /// Everything that was typed, checked; nothing is touched yet.
@@ -88,7 +89,7 @@ impl Plan {
         if !resumed && seeds.is_empty() {
             return Err(usage(format!("{} is not a crawl directory; to start one, name a seed", dir.display())));
         }
-        if !resumed && dir.is_dir() && dir.read_dir().is_ok_and(|mut d| d.next().is_some()) {
+        if !resumed && dir.is_dir() && !is_as_good_as_empty(&dir) {
             return Err(usage(format!(
                 "{} is not empty and not a crawl directory; name another one with --dir",
                 dir.display()
@@ -112,10 +113,10 @@ impl Plan {
 
     fn announce(&self) {
         let verb = if self.resumed { "Resuming" } else { "Crawling into" };
-        eprintln!("{verb} {}; Ctrl-C stops it, the same command goes on.", self.dir.display());
+        out::note(&format!("{verb} {}; Ctrl-C stops it, the same command goes on.", self.dir.display()));
         let delay = self.config.politeness.delay;
         if delay.ms() == 0 {
-            eprintln!("Waiting between requests is off (--delay 0s): only for servers of your own.");
+            out::note("Waiting between requests is off (--delay 0s): only for servers of your own.");
         }
     }
 
@@ -124,6 +125,9 @@ impl Plan {
         let settings = self.config.settings().map_err(|e| usage(format!("{e:#}")))?;
         std::fs::create_dir_all(&self.dir).with_context(|| format!("cannot make {}", self.dir.display()))?;
         let _lock = DirLock::take(&self.dir)?;
+        // Before the log is replayed, which may take its time.
+        let (stop, stopped) = watch::channel(false);
+        stop_on_signal(stop)?;
         let text = self.config.to_toml()?;
         let disk = RealDisk::new(&self.dir);
         if disk.read(FILE).ok().as_deref() != Some(text.as_bytes()) {
@@ -131,13 +135,9 @@ impl Plan {
         }
         let mut engine = Engine::open(&self.dir, disk, settings)?;
         for note in &engine.notes {
-            eprintln!("rhumb: {}", out::escape(note));
+            out::note(&format!("rhumb: {note}"));
         }
-        for url in &self.seeds {
-            engine.add_seed(url)?;
-        }
-        let (stop, stopped) = watch::channel(false);
-        stop_on_signal(stop)?;
+        engine.add_seeds(&self.seeds)?;
         let display = live.then(|| Display::start(engine.status()));
         let ended = engine.run(stopped);
         if let Some(display) = display {
@@ -150,6 +150,14 @@ impl Plan {
             other => other.into(),
         })
     }
+}
+
+/// Whether there is nothing in a directory but what a start that was killed at once leaves behind.
+fn is_as_good_as_empty(dir: &Path) -> bool {
+    let ours = ["lock".to_string(), format!("{FILE}.tmp")];
+    dir.read_dir().is_ok_and(|mut entries| {
+        entries.all(|e| e.is_ok_and(|e| ours.iter().any(|name| e.file_name() == name.as_str())))
+    })
 }
 
 /// Turns `stop` true on Ctrl-C or SIGTERM. A second one ends the process at once, as a crash would: also harmless.
@@ -172,6 +180,7 @@ fn stop_on_signal(stop: watch::Sender<bool>) -> Result<()> {
                     std::process::exit(4);
                 }
                 let _ = stop.send(true);
+                display::stopping();
             }
         });
     };

@@ -10,7 +10,8 @@ use super::crawl::{Plan, seed};
 use crate::cli::DemoArgs;
 use crate::config::Config;
 use crate::units::Span;
-use crate::{Exit, display, out};
+use crate::display::{self, Figures};
+use crate::{Exit, out};
 
 const HOSTS: u64 = 24;
 const PAGES: u64 = 16;
@@ -44,7 +45,8 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
     config.dns.servers = server.dns_addr().into_iter().collect();
     let first = server.web().url(0, 0);
     if !as_json {
-        eprintln!("A web of {HOSTS} hosts is up on loopback; crawling it from {first} into {}.", dir.display());
+        out::note(&format!("A web of {HOSTS} hosts is up on loopback; crawling it from {first}"));
+        out::note(&format!("into {}.", dir.display()));
     }
     let plan = Plan::new(dir.clone(), config, vec![seed(&first)?]);
     let (_, status) = plan.carry_out(!as_json)?;
@@ -53,7 +55,7 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let shown = dir.display();
-    out::line(&display::summary(&status))?;
+    out::line(&display::summary(&Figures::of(&status)?))?;
     let archive =
         std::fs::read_dir(dir.join("archive")).ok().and_then(|mut d| d.find_map(|e| e.ok())).map(|e| e.path());
     out::line("\nWhat came out, and what to try next:")?;

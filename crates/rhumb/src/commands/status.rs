@@ -10,7 +10,8 @@ use rhumb_store::Timestamp;
 use rhumb_store::disk::{DirLock, Disk, Overlay, RealDisk};
 
 use super::crawl_directory;
-use crate::{Exit, display, out, usage};
+use crate::display::{self, Figures};
+use crate::{Exit, out, usage};
 
 /// Prints the figures of the crawl in `dir`.
 pub fn run(dir: &Path, json: bool) -> Result<Exit> {
@@ -21,8 +22,8 @@ pub fn run(dir: &Path, json: bool) -> Result<Exit> {
         if json {
             out::json(&status)?;
         } else {
-            out::line("Running.")?;
-            out::line(&serde_json::to_string_pretty(&status)?)?;
+            out::line("Running. Ctrl-C in its terminal, or SIGTERM, stops it.")?;
+            out::line(&display::summary(&Figures::of(&status)?))?;
         }
         return Ok(Exit::Done);
     }
@@ -34,7 +35,7 @@ pub fn run(dir: &Path, json: bool) -> Result<Exit> {
     status.state = if status.urls_waiting == 0 { "finished" } else { "stopped" };
     status.pages_per_second = status.pages as f64 / status.seconds.max(0.001);
     for note in &engine.notes {
-        eprintln!("rhumb: {}", out::escape(note));
+        out::note(&format!("rhumb: {note}"));
     }
     if json {
         out::json(&status)?;
@@ -44,7 +45,7 @@ pub fn run(dir: &Path, json: bool) -> Result<Exit> {
             _ => format!("Stopped. To go on: rhumb crawl --dir {}", dir.display()),
         };
         out::line(&headline)?;
-        out::line(&display::summary(&status))?;
+        out::line(&display::summary(&Figures::of(&status)?))?;
     }
     Ok(Exit::Done)
 }

@@ -1,0 +1,16 @@
+//! The real program against a loopback web, judged from the server's side.
+//!
+//! - `life_of_a_url`: one URL's walk through the whole program, step by step.
+//! - `polite`: connections, gaps, robots.txt, per-address limits, no idle workers; from the server's log.
+//! - `crash`: SIGKILL at random instants, failing and torn writes, damaged files; nothing lost, nothing twice.
+//! - `web`: TLS, HTTP/2, redirects, conditional requests, decoding, odd servers.
+//! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
+//! - `conformance`: robots.txt, URLs and pages by the standards, through the command line.
+
+mod cli;
+mod common;
+mod conformance;
+mod crash;
+mod life_of_a_url;
+mod polite;
+mod web;

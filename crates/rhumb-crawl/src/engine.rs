@@ -276,12 +276,12 @@ impl Engine {
                 let mut record = finished.record;
                 if !finished.archive.is_empty() {
                     let mut preamble = |name: &str| warcinfo(name, &self.settings.agent, self.clock.now());
-                    record.archived = Some(self.archive.append(
-                        &finished.archive,
-                        finished.archive_first,
-                        record.ended,
-                        &mut preamble,
-                    )?);
+                    let (bytes, first) = (&finished.archive, finished.archive_first);
+                    let place = self.archive.append(bytes, first, record.ended, &mut preamble)?;
+                    record.archived = Some(place);
+                    if let Some(name) = self.archive.current_name() {
+                        self.index.add(place.file, name, &pipeline::index_line(&record, &place, name))?;
+                    }
                 }
                 record.retry =
                     record.purpose.is_page() && self.crawl.frontier.will_retry(&record.entry, record.outcome);
@@ -451,6 +451,7 @@ impl Engine {
             self.disk.sync_dir(dir)?;
         }
         self.archive.sync()?;
+        self.index.sync()?;
         self.log.sync()?;
         self.checkpoint_number += 1;
         checkpoint::save(&*self.disk, self.checkpoint_number, &body)?;

@@ -15,7 +15,7 @@ use rhumb_core::url::{Base, Host, Normalizer, Url};
 use rhumb_core::visit::{LinkKind, Outlink, Purpose, Validators, Visit, VisitRecord};
 use rhumb_store::archive::ArchiveRef;
 use rhumb_store::warc::{
-    Capture, CdxEntry, Digest, Metadata, Profile, RecordIds, RecordWriter, Response, Revisit, cdxj, surt,
+    Capture, CdxEntry, Digest, Metadata, Profile, RecordIds, RecordWriter, Response, Revisit, Truncated, cdxj, surt,
 };
 
 use crate::clock::Clock;
@@ -98,6 +98,13 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools) -> (VisitRecord, 
     let mut scratch = tools.scratch.lock().expect("nobody panics while borrowing buffers").pop().unwrap_or_default();
     match (record.outcome, &visit.purpose) {
         (Outcome::Redirect, _) => follow_redirect(&mut record, fetched, tools),
+        // Half a file may lack the half that forbids: it is as if there was no answer.
+        (Outcome::Ok, Purpose::Robots { .. }) if fetched.cut == Some(Truncated::Disconnect) => {
+            record.outcome = Outcome::Reset;
+        }
+        (Outcome::Ok, Purpose::Robots { .. }) if fetched.cut == Some(Truncated::Time) => {
+            record.outcome = Outcome::BodyTimeout;
+        }
         (Outcome::Ok, Purpose::Robots { .. }) => record.robots = Some(decoded(fetched, tools).as_ref().into()),
         (Outcome::Ok, Purpose::Page) => read_page(&mut record, fetched, tools, &mut scratch),
         _ => {}

@@ -103,8 +103,17 @@ pub fn cpu_ms() -> u64 {
 
 /// The largest resident size this process ever had.
 pub fn peak_rss_bytes() -> u64 {
+    memory_line("VmHWM:")
+}
+
+/// The resident size of this process now.
+pub fn rss_bytes() -> u64 {
+    memory_line("VmRSS:")
+}
+
+fn memory_line(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|l| l.strip_prefix(name));
     line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) << 10
 }
 

@@ -73,7 +73,9 @@ impl Plan {
         let enough = |from: u64| self.at != 0 && n >= from;
         let grows = matches!(verb, "create" | "append");
         match self.failure {
-            Failure::Fail if n == self.at && self.at != 0 => Turn::Stop(0, io::Error::other("a write fails on purpose")),
+            Failure::Fail if n == self.at && self.at != 0 => {
+                Turn::Stop(0, io::Error::other("a write fails on purpose"))
+            }
             Failure::Tear if enough(self.at) => {
                 let share = if n == self.at { spread(n) } else { 0 };
                 Turn::Stop(share, io::Error::other("the process is dead on purpose"))

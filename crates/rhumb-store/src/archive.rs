@@ -93,6 +93,7 @@ impl Archive {
         for (serial, name) in files(&*disk)? {
             let path = format!("{DIR}/{name}");
             if serial > committed.file {
+                disk.remove(&index_path(&name))?;
                 disk.remove(&path)?;
             } else if serial == committed.file {
                 let length = disk.open(&path)?.len()?;
@@ -221,6 +222,7 @@ impl ArchiveIndex {
     pub fn add(&mut self, serial: u32, name: &str, line: &str) -> Result<()> {
         if self.file.is_none() || serial != self.end.file {
             self.commit()?;
+            self.sync()?;
             self.file = Some(self.disk.create(&index_path(name))?);
             self.end = ArchiveEnd { file: serial, offset: 0 };
         }
@@ -238,6 +240,11 @@ impl ArchiveIndex {
             written?;
         }
         Ok(())
+    }
+
+    /// Waits until the lines survive a power loss.
+    pub fn sync(&mut self) -> Result<()> {
+        self.file.as_mut().map_or(Ok(()), |f| f.sync())
     }
 }
 

@@ -4,17 +4,38 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use rhumb_core::filter::Scope;
 
 use crate::units::{Size, Span};
 
+const EXAMPLES: &str = "\
+Examples:
+  rhumb demo                                      see it work, without a network
+  rhumb crawl https://example.org/ --limit 100    crawl a site into example.org.crawl
+  rhumb status example.org.crawl                  how far is it?
+
+Exit codes: 0 done, 1 finished with something to look at, 2 wrong usage, 3 the program could not
+go on, 4 interrupted and ready to be resumed.";
+
+const CRAWL_EXAMPLES: &str = "\
+Times are written 500ms, 2s, 10m, 1h30m; sizes 64KiB, 512MiB, 1GiB.
+
+Examples:
+  rhumb crawl https://example.org/                          one host, politely, until nothing is left
+  rhumb crawl https://example.org/docs/ --scope prefix --depth 3
+  rhumb crawl --dir example.org.crawl                       go on where it stopped
+  rhumb crawl a.example b.example --scope domain --exclude '\\.pdf$' --limit 1000 --dir mine
+
+What is given here overrides the configuration and is kept in DIR/rhumb.toml, so a resumed crawl has the
+same settings. `rhumb config` shows every setting with its default.";
+
 /// A polite, crash-safe web crawler.
 #[derive(Debug, Parser)]
-#[command(name = "rhumb", version, about, max_term_width = 100)]
+#[command(name = "rhumb", version, about, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {
     /// Print one JSON document on stdout instead of text for people.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 900)]
     pub json: bool,
     #[command(subcommand)]
     pub command: Command,
@@ -23,6 +44,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Crawl from seeds into a crawl directory; an existing directory is resumed.
+    #[command(after_help = CRAWL_EXAMPLES)]
     Crawl(CrawlArgs),
     /// Crawl a built-in web on loopback and show what comes out.
     Demo(DemoArgs),
@@ -52,11 +74,11 @@ pub enum Command {
     Parse {
         /// The page; - for standard input.
         file: PathBuf,
-        /// The page's URL.
-        #[arg(long)]
+        /// The page's URL, which its links are relative to.
+        #[arg(long, value_name = "URL")]
         base: String,
-        /// The Content-Type header it came with.
-        #[arg(long)]
+        /// The Content-Type header it came with, such as "text/html; charset=utf-8".
+        #[arg(long, value_name = "TYPE")]
         content_type: Option<String>,
     },
     /// Look into WARC files.
@@ -74,14 +96,14 @@ pub enum Command {
         #[arg(long, value_name = "IP:PORT")]
         dns: Vec<SocketAddr>,
     },
-    /// Judge addresses.
+    /// Judge whether an address may be dialled.
     Net {
         #[command(subcommand)]
         command: NetCommand,
     },
     /// Show the configuration: the defaults, a file's, or a crawl directory's.
     Config(ConfigArgs),
-    /// The synthetic web.
+    /// Serve a synthetic web to try the crawler on.
     Sim {
         #[command(subcommand)]
         command: SimCommand,
@@ -93,69 +115,74 @@ pub enum Command {
     },
 }
 
+const WHAT: &str = "What to crawl";
+const POLITE: &str = "How politely";
+const MACHINE: &str = "Machine and storage";
+
 #[derive(Debug, Args)]
 pub struct CrawlArgs {
     /// Where to begin; http:// is assumed where no scheme is given.
+    #[arg(value_name = "SEED")]
     pub seeds: Vec<String>,
     /// Crawl directory [default: the first seed's host with .crawl]
-    #[arg(long)]
+    #[arg(long, help_heading = WHAT)]
     pub dir: Option<PathBuf>,
     /// Stop after this many pages (counted over all runs of this directory).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = WHAT)]
     pub limit: Option<u64>,
     /// Follow at most this many links from a seed.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = WHAT)]
     pub depth: Option<u32>,
-    /// How far from the seeds: their host, their registrable domain, their directory, anywhere.
-    #[arg(long, value_parser = scope, value_name = "host|domain|prefix|any")]
+    /// How far from the seeds: their host, registrable domain or directory, or anywhere [default: host]
+    #[arg(long, value_parser = scope, value_name = "host|domain|prefix|any", help_heading = WHAT)]
     pub scope: Option<Scope>,
-    /// Only URLs that match one of these expressions.
-    #[arg(long, value_name = "RE")]
+    /// Only URLs that match this regular expression (or another one given so); seeds need not.
+    #[arg(long, value_name = "RE", help_heading = WHAT)]
     pub include: Vec<String>,
-    /// No URL that matches one of these expressions.
-    #[arg(long, value_name = "RE")]
+    /// No URL that matches this regular expression; may be given several times.
+    #[arg(long, value_name = "RE", help_heading = WHAT)]
     pub exclude: Vec<String>,
-    /// Shortest pause between requests to a host; 0s switches waiting off.
-    #[arg(long, value_name = "TIME")]
+    /// Shortest pause between requests to a host; 0s: none, for servers of your own [default: 2s]
+    #[arg(long, value_name = "TIME", help_heading = POLITE)]
     pub delay: Option<Span>,
-    /// Connections to one address; 0 for no limit.
-    #[arg(long, value_name = "N")]
+    /// Connections to one address; 0: no limit [default: 4]
+    #[arg(long, value_name = "N", help_heading = POLITE)]
     pub per_ip: Option<u32>,
-    /// Visits under way at once.
-    #[arg(long, value_name = "N")]
+    /// Visits under way at once [default: 256]
+    #[arg(long, value_name = "N", help_heading = MACHINE)]
     pub workers: Option<usize>,
     /// Threads [default: one for each processor]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = MACHINE)]
     pub threads: Option<usize>,
-    /// Memory for queues, filters and caches.
-    #[arg(long, value_name = "SIZE")]
+    /// Memory for queues, filters and caches [default: 512MiB]
+    #[arg(long, value_name = "SIZE", help_heading = MACHINE)]
     pub memory: Option<Size>,
-    /// What to call ourselves; robots.txt is read for its first word.
-    #[arg(long, value_name = "NAME")]
+    /// User-Agent to send; robots.txt is searched for its first word [default: rhumb/VERSION]
+    #[arg(long, value_name = "NAME", help_heading = POLITE)]
     pub agent: Option<String>,
-    /// Name server to ask.
-    #[arg(long, value_name = "IP:PORT")]
+    /// Name server to ask [default: the system's]
+    #[arg(long, value_name = "IP:PORT", help_heading = MACHINE)]
     pub dns: Vec<SocketAddr>,
     /// Network that may be dialled although it is not globally routable.
-    #[arg(long, value_name = "CIDR")]
+    #[arg(long, value_name = "CIDR", help_heading = MACHINE)]
     pub allow_net: Vec<String>,
     /// Stop after this time.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = WHAT)]
     pub max_time: Option<Span>,
     /// Visit pages again and again.
-    #[arg(long)]
+    #[arg(long, help_heading = WHAT)]
     pub continuous: bool,
-    /// Do not archive pages.
-    #[arg(long)]
+    /// Keep no WARC archive.
+    #[arg(long, help_heading = MACHINE)]
     pub no_archive: bool,
-    /// Do not index pages.
-    #[arg(long)]
+    /// Keep no text index.
+    #[arg(long, help_heading = MACHINE)]
     pub no_index: bool,
-    /// A configuration file.
-    #[arg(long, value_name = "FILE")]
+    /// Settings from a TOML file, in place of DIR/rhumb.toml.
+    #[arg(long, value_name = "FILE", help_heading = MACHINE)]
     pub config: Option<PathBuf>,
     /// No live display.
-    #[arg(long, short)]
+    #[arg(long, short, help_heading = MACHINE)]
     pub quiet: bool,
 }
 
@@ -165,7 +192,7 @@ pub struct DemoArgs {
     #[arg(long)]
     pub dir: Option<PathBuf>,
     /// Seed of the synthetic web.
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, value_name = "N", default_value_t = 7)]
     pub seed: u64,
 }
 
@@ -174,10 +201,10 @@ pub enum RobotsCommand {
     /// May this agent fetch this URL?
     Check {
         /// The agent's product token or whole User-Agent.
-        #[arg(long)]
+        #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
         agent: String,
         /// The URL, or its path.
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         url: String,
         /// The robots.txt; - for standard input.
         file: PathBuf,
@@ -186,22 +213,22 @@ pub enum RobotsCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum UrlCommand {
-    /// Parse by the WHATWG rules.
+    /// Parse by the WHATWG rules, any scheme.
     Parse {
         /// The URL.
         #[arg(allow_hyphen_values = true)]
         url: String,
         /// What it is relative to.
-        #[arg(long, allow_hyphen_values = true)]
+        #[arg(long, value_name = "URL", allow_hyphen_values = true)]
         base: Option<String>,
     },
-    /// Bring into the crawler's canonical form.
+    /// Bring into the crawler's canonical form: what counts as one page.
     Normalize {
         /// The URL.
         #[arg(allow_hyphen_values = true)]
         url: String,
         /// What it is relative to.
-        #[arg(long, allow_hyphen_values = true)]
+        #[arg(long, value_name = "URL", allow_hyphen_values = true)]
         base: Option<String>,
     },
 }
@@ -259,7 +286,7 @@ pub struct FetchArgs {
 pub enum NetCommand {
     /// May this be dialled? Names are not resolved.
     Check {
-        /// A URL or an address.
+        /// A URL, a host or an address.
         target: String,
         /// Network that may be dialled although it is not globally routable.
         #[arg(long, value_name = "CIDR")]
@@ -271,10 +298,10 @@ pub enum NetCommand {
 pub struct ConfigArgs {
     #[command(subcommand)]
     pub command: Option<ConfigCommand>,
-    /// A configuration file.
+    /// Show this file's settings, with defaults for the rest.
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
-    /// A crawl directory.
+    /// Show the settings of this crawl directory.
     #[arg(long, value_name = "DIR", global = true)]
     pub dir: Option<PathBuf>,
 }
@@ -293,16 +320,16 @@ pub enum SimCommand {
 
 #[derive(Debug, Args)]
 pub struct SimArgs {
-    /// Hosts.
-    #[arg(long, default_value_t = 100)]
+    /// Number of hosts.
+    #[arg(long, value_name = "N", default_value_t = 100)]
     pub hosts: u64,
     /// Pages of a host, on average.
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100)]
     pub pages: u64,
     /// The web is a function of this number.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Where to serve HTTP.
+    /// Where to serve HTTP; port 0 takes a free one.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
     /// Where to serve DNS.
@@ -342,6 +369,30 @@ pub enum BenchCommand {
         #[arg(long, default_value_t = 192)]
         in_flight: usize,
     },
+    /// URL-seen tests per second of processor time, four of five being repeats.
+    Sieve {
+        /// Distinct URLs.
+        #[arg(long, default_value_t = 1_000_000)]
+        urls: u64,
+        /// Memory for filter, buffers and caches.
+        #[arg(long, default_value = "192MiB")]
+        memory: Size,
+        /// Where to put the runs [default: a temporary directory]
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
+    /// Admissions and visits per second of processor time, in virtual time.
+    Frontier {
+        /// URLs admitted.
+        #[arg(long, default_value_t = 1_000_000)]
+        urls: u64,
+        /// Hosts they are on.
+        #[arg(long, default_value_t = 10_000)]
+        hosts: u64,
+        /// Where to put the queues [default: a temporary directory]
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
 }
 
 /// Says what is wrong with what was typed, in one line, or prints the help that was asked for.
@@ -356,9 +407,14 @@ pub fn explain(error: &clap::Error) -> ExitCode {
     let message: Vec<&str> = rendered.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
     let message = message.join(" ");
     let message = message.strip_prefix("error: ").unwrap_or(&message);
-    let usage = rendered.lines().find_map(|line| line.trim().strip_prefix("Usage: "));
-    let words = usage.unwrap_or("rhumb").split(' ').take_while(|w| w.chars().all(|c| c.is_ascii_lowercase()));
-    let command = words.collect::<Vec<_>>().join(" ");
+    // The commands that were understood, for whose help to ask.
+    let (mut known, mut words) = (Cli::command(), vec!["rhumb".to_string()]);
+    for word in std::env::args().skip(1).filter(|word| !word.starts_with('-')) {
+        let Some(next) = known.find_subcommand(&word).cloned() else { break };
+        known = next;
+        words.push(word);
+    }
+    let command = words.join(" ");
     crate::out::note(&format!("rhumb: {message}; see: {command} --help"));
     ExitCode::from(2)
 }

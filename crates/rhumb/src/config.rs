@@ -13,6 +13,7 @@ use rhumb_core::net::{Cidr, Guard};
 use rhumb_core::page::coding::DecodeLimits;
 use rhumb_core::page::{ExtractOptions, ParseOptions};
 use rhumb_core::priority::{LEVELS, Prioritizer};
+use rhumb_core::robots::product_token;
 use rhumb_core::sieve::SieveConfig;
 use rhumb_core::url::{NormalizeOptions, ShapeLimits};
 use rhumb_crawl::Settings;
@@ -293,7 +294,7 @@ impl Config {
         match found {
             Some(format) if format == i64::from(FORMAT) => {}
             Some(format) => bail!(
-                "{} was made by another version of rhumb (format {format}; this one knows {FORMAT})",
+                "{} was made by another version of rhumb (format {format}; this one knows {FORMAT}): use that version, or another directory",
                 dir.display()
             ),
             None => bail!("{} names no format: is {} a crawl directory?", path.display(), dir.display()),
@@ -355,7 +356,7 @@ impl Config {
                 tls: f.tls.0,
                 head: f.head.0,
                 total: f.total.0,
-                rate_bytes_min: f.rate_min.0 * f.rate_window.0.as_secs(),
+                rate_bytes_min: (f.rate_min.0 as f64 * f.rate_window.0.as_secs_f64()).ceil() as u64,
                 rate_window: f.rate_window.0,
                 head_bytes_max: f.head_max.0 as usize,
                 head_lines_max: f.head_lines_max,
@@ -458,12 +459,6 @@ impl Config {
 fn idle_max(workers: usize) -> usize {
     let files = rlimit::increase_nofile_limit(65_536).unwrap_or(1_024) as usize;
     files.saturating_sub(workers + 128).clamp(8, 4_096)
-}
-
-/// The part of a User-Agent that robots.txt knows.
-fn product_token(agent: &str) -> &str {
-    let end = agent.find(|c: char| !(c.is_ascii_alphabetic() || c == '-' || c == '_')).unwrap_or(agent.len());
-    if end == 0 { agent } else { &agent[..end] }
 }
 
 /// A TOML error in one line: what and where.

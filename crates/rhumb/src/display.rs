@@ -1,13 +1,16 @@
 //! What people see while a crawl runs: a few lines that are drawn again every half second on a terminal, a line
 //! every ten seconds elsewhere, and a summary at the end.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result};
 use rhumb_crawl::status::{Shared, Status};
+use serde::{Deserialize, Serialize};
 
 use crate::units::human_bytes;
 
@@ -37,57 +40,86 @@ impl Display {
     }
 }
 
+/// The user asked for an end: the display says so until it has come.
+pub fn stopping() {
+    STOPPING.store(true, Ordering::Relaxed);
+}
+
 fn draw(status: &Mutex<Status>, stop: &AtomicBool) {
     let terminal = std::io::stderr().is_terminal();
     let pause = if terminal { Duration::from_millis(500) } else { Duration::from_secs(10) };
-    let mut drawn = 0;
+    let (mut drawn, mut told) = (0, false);
     let mut next = Instant::now() + pause;
     loop {
-        while Instant::now() < next && !stop.load(Ordering::Relaxed) {
-            std::thread::park_timeout(next - Instant::now());
+        let asked = || STOPPING.load(Ordering::Relaxed);
+        while Instant::now() < next && !stop.load(Ordering::Relaxed) && (told || !asked()) {
+            std::thread::park_timeout((next - Instant::now()).min(Duration::from_millis(100)));
         }
         let mut stderr = std::io::stderr().lock();
         if drawn > 0 {
             // Up to the first line of the last drawing, and clear from there.
-            let _ = write!(stderr, "\x1b[{drawn}A\x1b[J");
+            let _ = write!(stderr, "\r\x1b[{drawn}A\x1b[J");
             drawn = 0;
         }
         if stop.load(Ordering::Relaxed) {
             return;
         }
         let status = status.lock().expect("nobody panics while copying the status").clone();
+        let ending = asked();
         if terminal {
-            let lines = live(&status);
+            let mut lines = live(&status);
+            if ending {
+                lines.push(format!("  {STOPPING_LINE}"));
+            }
             drawn = lines.len();
-            let _ = stderr.write_all((lines.join("\n") + "\n").as_bytes());
+            // Without wrapping a line too long for the window is cut instead of becoming two.
+            let _ = write!(stderr, "\x1b[?7l{}\n\x1b[?7h", lines.join("\n"));
         } else {
-            let _ = writeln!(stderr, "{}", plain(&status));
+            let line = if ending && !told { STOPPING_LINE.to_string() } else { plain(&status) };
+            let _ = writeln!(stderr, "{line}");
         }
+        told = ending;
         next = Instant::now() + pause;
     }
 }
 
+static STOPPING: AtomicBool = AtomicBool::new(false);
+const STOPPING_LINE: &str = "Stopping: visits under way may finish. Ctrl-C again ends at once, nothing is lost.";
+
+/// Columns of a line of the live display.
+const COLUMNS: usize = 78;
+
 fn live(s: &Status) -> Vec<String> {
-    let trouble = troubles(s);
-    vec![
+    let mut lines = vec![
         format!(
-            "  \x1b[1m{:>9}\x1b[0m pages   {:>8.1}/s   {:>9}   {}",
+            "  \x1b[1m{:>11}\x1b[0m pages    {:>9.1}/s   {:>8}   {}",
             thousands(s.pages),
             s.pages_per_second,
             human_bytes(s.bytes),
             clock(s.seconds)
         ),
+        format!("  {:>11} waiting  {:>9} URLs known", thousands(s.urls_waiting), thousands(s.urls_seen)),
         format!(
-            "  {:>9} waiting   {} known   {} hosts: {} ready, {} pausing, {} in flight",
-            thousands(s.urls_waiting),
-            thousands(s.urls_seen),
+            "  {:>11} hosts    {:>9} ready   {} pausing   {} in flight",
             thousands(s.hosts),
-            s.hosts_ready,
-            s.hosts_waiting,
-            s.in_flight
+            thousands(s.hosts_ready),
+            thousands(s.hosts_waiting),
+            thousands(s.in_flight)
         ),
-        if trouble.is_empty() { "  no errors".to_string() } else { format!("  {trouble}") },
-    ]
+    ];
+    let mut line = String::new();
+    for word in troubles(s) {
+        if line.len() + word.len() + 3 > COLUMNS {
+            lines.push(std::mem::take(&mut line));
+        }
+        line.push_str(if line.is_empty() { "  " } else { "   " });
+        line.push_str(&word);
+    }
+    if line.is_empty() && lines.len() == 3 {
+        line.push_str("  no errors");
+    }
+    lines.push(line);
+    lines
 }
 
 fn plain(s: &Status) -> String {
@@ -100,41 +132,79 @@ fn plain(s: &Status) -> String {
         thousands(s.urls_waiting),
         thousands(s.hosts),
         s.in_flight,
-        if trouble.is_empty() { String::new() } else { format!("; {trouble}") }
+        if trouble.is_empty() { String::new() } else { format!("; {}", trouble.join(", ")) }
     )
 }
 
-fn troubles(s: &Status) -> String {
+/// How many of what, the most frequent first.
+fn troubles(s: &Status) -> Vec<String> {
     let ordinary = ["ok", "not_modified"];
-    let named = s.outcomes.iter().filter(|(name, _)| !ordinary.contains(name));
-    named.map(|(name, count)| format!("{name} {}", thousands(*count))).collect::<Vec<_>>().join("  ")
+    let mut named: Vec<_> = s.outcomes.iter().filter(|(name, _)| !ordinary.contains(name)).collect();
+    named.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    named.into_iter().map(|(name, count)| format!("{name} {}", thousands(*count))).collect()
 }
 
-/// The summary at the end, for people.
-pub fn summary(s: &Status) -> String {
+/// What of a status people are shown, whether it comes from this process or from the one that crawls.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Figures {
+    pages: u64,
+    urls_seen: u64,
+    urls_waiting: u64,
+    hosts: u64,
+    bytes: u64,
+    outcomes: BTreeMap<String, u64>,
+    seconds: f64,
+    cpu_seconds: f64,
+    requests: u64,
+    robots_fetched: u64,
+    duplicates: u64,
+    retries: u64,
+    in_flight: u64,
+    hosts_ready: u64,
+    hosts_waiting: u64,
+    pages_per_second: f64,
+    peak_rss_bytes: u64,
+    state: String,
+}
+
+impl Figures {
+    /// Reads them from a status in its JSON form.
+    pub fn of(status: &impl Serialize) -> Result<Figures> {
+        let value = serde_json::to_value(status).context("read the status")?;
+        serde_json::from_value(value).context("read the status")
+    }
+}
+
+/// The figures of a crawl in columns, for people.
+pub fn summary(f: &Figures) -> String {
+    let row = |label: &str, figure: String, note: String| {
+        format!("  {label:<20}{figure:>12}   {note}").trim_end().to_string()
+    };
+    let rate = if f.seconds > 0.0 { format!(", {:.1}/s", f.pages_per_second) } else { String::new() };
+    let memory =
+        if f.peak_rss_bytes > 0 { format!(", peak memory {}", human_bytes(f.peak_rss_bytes)) } else { String::new() };
     let mut lines = vec![
-        format!("  pages        {:>12}   in {}, {:.1}/s", thousands(s.pages), clock(s.seconds), s.pages_per_second),
-        format!(
-            "  bytes        {:>12}   processor time {:.2} s, peak memory {}",
-            human_bytes(s.bytes),
-            s.cpu_seconds,
-            human_bytes(s.peak_rss_bytes)
-        ),
-        format!(
-            "  URLs known   {:>12}   {} waiting, on {} hosts",
-            thousands(s.urls_seen),
-            thousands(s.urls_waiting),
-            thousands(s.hosts)
-        ),
-        format!(
-            "  requests     {:>12}   {} for robots.txt, {} tried again",
-            thousands(s.requests),
-            thousands(s.robots_fetched),
-            thousands(s.retries)
-        ),
+        row("pages", thousands(f.pages), format!("in {}{rate}", clock(f.seconds))),
+        row("bytes", human_bytes(f.bytes), format!("processor time {:.2} s{memory}", f.cpu_seconds)),
+        row("URLs known", thousands(f.urls_seen), format!("{} waiting", thousands(f.urls_waiting))),
+        row("requests", thousands(f.requests), {
+            format!("{} for robots.txt, {} tried again", thousands(f.robots_fetched), thousands(f.retries))
+        }),
     ];
-    for (name, count) in &s.outcomes {
-        lines.push(format!("    {name:<20} {:>10}", thousands(*count)));
+    lines.push(row("hosts", thousands(f.hosts), {
+        let running = f.state == "running";
+        let now = || format!("{} ready, {} pausing, {} in flight", f.hosts_ready, f.hosts_waiting, f.in_flight);
+        if running { now() } else { String::new() }
+    }));
+    if f.duplicates > 0 {
+        lines.push(row("duplicates", thousands(f.duplicates), "pages whose body was known already".to_string()));
+    }
+    if !f.outcomes.is_empty() {
+        lines.push("  how URLs ended".to_string());
+    }
+    for (name, count) in &f.outcomes {
+        lines.push(row(&format!("  {name}"), thousands(*count), String::new()));
     }
     lines.join("\n")
 }
@@ -174,5 +244,36 @@ mod tests {
         assert_eq!(thousands(1_234_567), "1,234,567");
         assert_eq!(clock(3.21), "3.2 s");
         assert_eq!(clock(3_661.0), "1:01:01");
+    }
+
+    #[test]
+    fn the_live_display_fits_a_narrow_window() {
+        let outcomes = rhumb_core::outcome::ALL.iter().map(|o| (o.name(), 1_234_567)).collect();
+        let many = 1_234_567_890;
+        let status = Status {
+            pages: many,
+            urls_seen: many,
+            urls_waiting: many,
+            bytes: many,
+            hosts: many,
+            outcomes,
+            ..Status::default()
+        };
+        let status = Status {
+            hosts_ready: 123_456,
+            hosts_waiting: 123_456,
+            in_flight: 12_345,
+            seconds: 1e6,
+            pages_per_second: 98_765.4,
+            ..status
+        };
+        for line in live(&status) {
+            let shown = line.replace("\x1b[1m", "").replace("\x1b[0m", "");
+            assert!(shown.len() <= COLUMNS && !shown.is_empty(), "{} columns: {shown}", shown.len());
+        }
+        assert_eq!(live(&Status::default()).last().map(String::as_str), Some("  no errors"));
+        let figures = Figures::of(&status).expect("a status");
+        let ends: Vec<_> = summary(&figures).lines().skip(6).map(str::len).collect();
+        assert!(ends.iter().all(|&end| end == ends[0]), "{}", summary(&figures));
     }
 }

@@ -1,6 +1,7 @@
 //! Printing: crawled text is shown so that it cannot do anything to a terminal.
 
 use std::io::Write;
+use std::path::Path;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -26,7 +27,8 @@ pub fn escape(text: &str) -> String {
 pub fn json(value: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_string(value).map_err(std::io::Error::from)?;
     if text.chars().any(is_harmful) {
-        text = text.chars().map(|c| if is_harmful(c) { format!("\\u{:04x}", c as u32) } else { c.to_string() }).collect();
+        text =
+            text.chars().map(|c| if is_harmful(c) { format!("\\u{:04x}", c as u32) } else { c.to_string() }).collect();
     }
     writeln!(std::io::stdout().lock(), "{text}")?;
     Ok(())
@@ -43,6 +45,13 @@ pub fn line(text: &str) -> Result<()> {
     Ok(())
 }
 
+/// A path as it can be typed into a shell.
+pub fn shell(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +62,8 @@ mod tests {
         check("plain ünïcode 漢字", "plain ünïcode 漢字");
         check("\u{1b}[31mred", "\\u{1b}[31mred");
         check("a\u{202e}b", "a\\u{202e}b");
+        assert_eq!(shell(Path::new("/a/b-c_1.crawl")), "/a/b-c_1.crawl");
+        assert_eq!(shell(Path::new("/a b/it's")), "'/a b/it'\\''s'");
         check("bell\u{7}\u{9b}", "bell\\u{7}\\u{9b}");
     }
 }

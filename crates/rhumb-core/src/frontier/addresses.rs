@@ -15,7 +15,7 @@ pub(super) struct Addresses {
 struct Use {
     open: u32,
     waiting: VecDeque<u32>,
-    /// Hosts whose connection was idle when they were put here.
+    /// Hosts whose connection is idle.
     idle: Vec<u64>,
 }
 
@@ -43,11 +43,11 @@ impl Addresses {
         self.in_use.entry(address).or_default().waiting.push_back(slot);
     }
 
-    /// A connection is gone; returns the back queue that may try now.
-    pub fn closed(&mut self, address: IpAddr) -> Option<u32> {
-        let entry = self.in_use.get_mut(&address)?;
-        entry.open = entry.open.saturating_sub(1);
-        self.next_waiting(address)
+    /// A connection is gone; ask [`Addresses::next_waiting`] who may try now.
+    pub fn closed(&mut self, address: IpAddr) {
+        if let Some(entry) = self.in_use.get_mut(&address) {
+            entry.open = entry.open.saturating_sub(1);
+        }
     }
 
     /// The back queue that may try now, if there is room and one waits. Also to be called when a woken back
@@ -64,15 +64,18 @@ impl Addresses {
     /// Remembers that a host keeps an idle connection to `address`.
     pub fn idle(&mut self, address: IpAddr, host: u64) {
         if let Some(entry) = self.in_use.get_mut(&address) {
-            // Stale entries are harmless; the bound keeps a busy host from piling them up.
-            if entry.idle.len() >= 4 * self.limit as usize {
-                entry.idle.clear();
-            }
             entry.idle.push(host);
         }
     }
 
-    /// A host that may have an idle connection to `address`.
+    /// The host's connection is in use again, or closed.
+    pub fn not_idle(&mut self, address: IpAddr, host: u64) {
+        if let Some(entry) = self.in_use.get_mut(&address) {
+            entry.idle.retain(|h| *h != host);
+        }
+    }
+
+    /// A host that has an idle connection to `address`.
     pub fn take_idle(&mut self, address: IpAddr) -> Option<u64> {
         self.in_use.get_mut(&address)?.idle.pop()
     }
@@ -94,10 +97,14 @@ mod tests {
         assert!(addresses.try_open(a) && addresses.try_open(a) && !addresses.try_open(a));
         addresses.wait(a, 7);
         addresses.wait(a, 8);
-        assert_eq!(addresses.closed(a), Some(7));
+        let close = |addresses: &mut Addresses| {
+            addresses.closed(a);
+            addresses.next_waiting(a)
+        };
+        assert_eq!(close(&mut addresses), Some(7));
         assert!(addresses.try_open(a) && !addresses.try_open(a));
-        assert_eq!(addresses.closed(a), Some(8));
-        assert_eq!(addresses.closed(a), None);
+        assert_eq!(close(&mut addresses), Some(8));
+        assert_eq!(close(&mut addresses), None);
         assert!(addresses.in_use.is_empty());
     }
 }

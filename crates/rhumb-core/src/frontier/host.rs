@@ -111,8 +111,8 @@ impl HostState {
             Robots::Known { rules, .. } => u64::from(rules.crawl_delay_ms().unwrap_or(0)),
             _ => 0,
         };
-        let patient = (fetch_ms as f64 * config.delay_factor).ceil() as u64;
-        // Both ends of a fetch are cut to whole milliseconds; one more makes up for it.
+        // Both ends of a fetch are cut to whole milliseconds, so it may have taken one more, and ended one later.
+        let patient = ((fetch_ms + 1) as f64 * config.delay_factor).ceil() as u64;
         config.delay_ms_min.max(patient).max(asked.min(config.crawl_delay_ms_max)) + 1
     }
 

@@ -36,7 +36,7 @@ use crate::outcome::Outcome;
 use crate::priority::{Prioritizer, Random};
 use crate::robots::{Access, Fetched, Rules};
 use crate::sieve::AsIs;
-use crate::url::{Fingerprint, Host, Url};
+use crate::url::{Host, Url};
 use crate::visit::{Entry, Purpose, Validators, Visit, VisitRecord};
 use addresses::Addresses;
 use host::{Connection, Errand, HostState, InFlight, Robots};
@@ -169,6 +169,8 @@ struct Slot {
     queue: Fifo,
     /// Whether the ready heap has an entry for it.
     queued: bool,
+    /// Whether it stands in line for a connection to its host's address.
+    in_line: bool,
 }
 
 impl Frontier {
@@ -255,13 +257,12 @@ impl Frontier {
         if state.in_flight.is_some() || state.resolving || matches!(state.connection, Connection::Closing(_)) {
             return Ok(None);
         }
-        if state.ready_at() > now {
-            self.schedule(slot);
-            return Ok(None);
-        }
         match state.down {
             Some((outcome, until)) if now < until => {
-                state.errands.clear();
+                // Those who wait for their rules from here must hear that there are none.
+                for errand in std::mem::take(&mut state.errands) {
+                    self.robots_failed(&errand.for_host, None, now);
+                }
                 return self.give_up_one(slot, outcome);
             }
             Some(_) => {
@@ -270,15 +271,22 @@ impl Frontier {
             }
             None => {}
         }
+        if state.ready_at() > now {
+            self.schedule(slot);
+            return Ok(None);
+        }
         let literal = state.host.ip_literal();
         if let (None, Some(address)) = (&state.addresses, literal) {
             state.addresses = Some((Arc::from([address]), Timestamp(u64::MAX)));
         }
         let addresses = match &state.addresses {
             Some((addresses, expires)) if now < *expires => addresses.clone(),
-            _ => {
+            expired => {
+                let before = expired.as_ref().and_then(|(addresses, _)| addresses.first().copied());
                 state.resolving = true;
                 self.unresolved.push(state.host.clone());
+                // Its turn at the address, if it had one, goes to the next.
+                before.into_iter().for_each(|address| self.wake_next_at(address));
                 return Ok(None);
             }
         };
@@ -287,6 +295,7 @@ impl Frontier {
         };
         if state.connection == Connection::None && !self.addresses.try_open(address) {
             self.addresses.wait(address, slot);
+            self.slots[slot as usize].in_line = true;
             self.close_an_idle_connection(address);
             return Ok(None);
         }
@@ -308,7 +317,10 @@ impl Frontier {
             }
         };
         let state = self.hosts.get_mut(&key).expect("a back queue's host is in the host table");
-        self.idle_count -= usize::from(matches!(state.connection, Connection::Idle(..)));
+        if let Connection::Idle(address, _) = state.connection {
+            self.idle_count -= 1;
+            self.addresses.not_idle(address, key);
+        }
         state.connection = Connection::Busy(address);
         state.in_flight = Some(InFlight { entry: purpose.is_page().then(|| entry.clone()) });
         self.in_flight += 1;
@@ -381,7 +393,14 @@ impl Frontier {
     }
 
     fn address_freed(&mut self, address: IpAddr) {
-        if let Some(slot) = self.addresses.closed(address) {
+        self.addresses.closed(address);
+        self.wake_next_at(address);
+    }
+
+    /// Lets the first in line at an address try, if there is room.
+    fn wake_next_at(&mut self, address: IpAddr) {
+        if let Some(slot) = self.addresses.next_waiting(address) {
+            self.slots[slot as usize].in_line = false;
             self.schedule(slot);
         }
     }
@@ -402,6 +421,7 @@ impl Frontier {
                 self.idle_count -= 1;
                 state.connection = Connection::Closing(address);
                 self.to_close.push(state.host.clone());
+                self.addresses.not_idle(address, key);
                 true
             }
             _ => false,
@@ -468,7 +488,10 @@ impl Frontier {
         let key = host.fingerprint().0;
         let Some(state) = self.hosts.get_mut(&key) else { return };
         if let Connection::Closing(address) | Connection::Idle(address, _) = state.connection {
-            self.idle_count -= usize::from(matches!(state.connection, Connection::Idle(..)));
+            if matches!(state.connection, Connection::Idle(..)) {
+                self.idle_count -= 1;
+                self.addresses.not_idle(address, key);
+            }
             state.connection = Connection::None;
             self.address_freed(address);
             let slot = self.hosts[&key].slot;
@@ -549,7 +572,10 @@ impl Frontier {
                 None
             }
             outcome => {
-                state.failures = 0;
+                // Whether an answer to the question for the rules is good enough is judged below.
+                if !matches!(&record.purpose, Purpose::Robots { host: ruled, .. } if *ruled == host) {
+                    state.failures = 0;
+                }
                 if matches!(outcome, Outcome::Ok | Outcome::NotModified | Outcome::Redirect | Outcome::NotFound) {
                     state.backoff_level = 0;
                 }
@@ -624,7 +650,9 @@ impl Frontier {
             }
         }
         let body = record.robots.as_deref().unwrap_or_default();
-        let answered = record.status != 0 && !record.outcome.is_host_trouble();
+        // An answer that broke off or never came to an end says nothing of the rules.
+        let answered = record.status != 0
+            && (record.outcome == Outcome::of_status(record.status) || record.outcome == Outcome::BadRedirect);
         let access = Access::judge(if answered { Fetched::Answer(record.status, body) } else { Fetched::Unreachable });
         let state = self.host_mut(ruled);
         match (record.outcome, access) {
@@ -640,6 +668,7 @@ impl Frontier {
                 return Ok(());
             }
         }
+        self.host_mut(ruled).failures = 0;
         // The clock was wound before the Crawl-delay was known.
         if record.entry.url.host() == *ruled {
             self.host_mut(ruled).contacted(record.started, record.ended, &config);
@@ -654,8 +683,9 @@ impl Frontier {
         let jitter = self.random.unit();
         let state = self.host_mut(ruled);
         state.robots = Robots::Unknown;
-        // A failure to answer was counted with the visit; an answer such as 500 was not.
-        if !record.is_some_and(|r| r.outcome.is_host_trouble()) {
+        // A failure of this host to answer was counted with the visit; an answer such as 500, or the failure of
+        // another host that has the rules, was not.
+        if !record.is_some_and(|r| r.outcome.is_host_trouble() && r.entry.url.host() == *ruled) {
             state.failures = state.failures.saturating_add(1);
             let grown = config.failure_ms_first << (2 * u32::from(state.failures - 1).min(8));
             let pause = (grown.min(config.backoff_ms_max) as f64 * (0.75 + 0.5 * jitter)) as u64;
@@ -792,7 +822,8 @@ impl Frontier {
         let state = &self.hosts[&self.slots[slot as usize].host];
         let parked = matches!(state.robots, Robots::Elsewhere) && state.errands.is_empty() && state.down.is_none();
         let closing = matches!(state.connection, Connection::Closing(_));
-        if state.slot != Some(slot) || queued || state.in_flight.is_some() || state.resolving || parked || closing {
+        let waits = self.slots[slot as usize].in_line || state.in_flight.is_some() || state.resolving;
+        if state.slot != Some(slot) || queued || waits || parked || closing {
             return;
         }
         // A host that is given up is not contacted, so its URLs need not wait to be told.
@@ -805,15 +836,13 @@ impl Frontier {
         let key = self.slots[slot as usize].host;
         let state = self.hosts.get_mut(&key).expect("a back queue's host is in the host table");
         let empty = self.slots[slot as usize].queue.is_empty() && state.errands.is_empty();
-        let queued = self.slots[slot as usize].queued;
+        let queued = self.slots[slot as usize].queued || self.slots[slot as usize].in_line;
         if empty && !queued && state.in_flight.is_none() && !state.resolving && state.slot == Some(slot) {
             state.slot = None;
             let address = state.addresses.as_ref().and_then(|(a, _)| a.first().copied());
             self.slots_free.push(slot);
             // Its turn at the address, if it had one, goes to the next.
-            if let Some(next) = address.and_then(|a| self.addresses.next_waiting(a)) {
-                self.schedule(next);
-            }
+            address.into_iter().for_each(|address| self.wake_next_at(address));
         } else {
             self.schedule(slot);
         }

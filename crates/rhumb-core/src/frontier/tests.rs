@@ -312,3 +312,42 @@ fn higher_levels_flow_faster_but_none_starves() {
     let shallow = order.iter().filter(|&&i| i % 2 == 0).count();
     assert!((40..100).contains(&shallow), "{shallow} of 100 were shallow");
 }
+
+#[test]
+fn nobody_stands_in_line_at_an_address_twice() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let config = FrontierConfig { per_address: 1, ..config() };
+    let mut frontier = Frontier::new(RealDisk::new(dir.path()), config, Prioritizer::default(), 1).expect("new");
+    let now = Timestamp(1_000_000);
+    let admit = |frontier: &mut Frontier, text: &str| {
+        frontier.admit(&Entry::new(url(text), 0)).expect("admit");
+        for host in frontier.take_unresolved() {
+            let addresses: Arc<[IpAddr]> = Arc::from([IpAddr::from([192, 0, 2, 1])]);
+            frontier.resolved(&host, Ok((addresses, now.plus_ms(60_000))), now);
+        }
+    };
+    let next = |frontier: &mut Frontier| match frontier.next_visit(now).expect("next") {
+        Next::Visit(visit) => Some(visit),
+        _ => None,
+    };
+    let end = |frontier: &mut Frontier, visit: Box<Visit>| {
+        frontier.connection_left(&visit.host, false, now);
+        let mut record = VisitRecord::bare(visit.entry, visit.purpose, now, now, Outcome::NotFound);
+        record.status = 404;
+        frontier.finish(&record).expect("finish");
+    };
+    admit(&mut frontier, "http://a.example/");
+    let first = next(&mut frontier).expect("nobody else is there");
+    // More URLs for a host that waits do not give it more turns.
+    admit(&mut frontier, "http://b.example/1");
+    assert!(next(&mut frontier).is_none());
+    admit(&mut frontier, "http://b.example/2");
+    assert!(next(&mut frontier).is_none());
+    admit(&mut frontier, "http://c.example/");
+    assert!(next(&mut frontier).is_none());
+    end(&mut frontier, first);
+    let second = next(&mut frontier).expect("the place is free");
+    assert_eq!(second.host.name(), "b.example");
+    end(&mut frontier, second);
+    assert_eq!(next(&mut frontier).expect("the place is free again").host.name(), "c.example");
+}

@@ -335,6 +335,9 @@ impl Walk<'_, '_> {
         if self.skip.is_some() {
             return;
         }
+        // Between tags a NUL vanishes; in contents that are not markup the standard puts a mark in its place.
+        let marked = matches!(tag, Tag::Title | Tag::Xmp | Tag::Plaintext) && raw.contains('\0');
+        let raw = if marked { &*raw.replace('\0', "\u{fffd}") } else { raw };
         match tag {
             Tag::Title if self.page.title.is_none() => {
                 let mut title = Collapsed::default();

@@ -123,7 +123,7 @@ impl RobotsTxt {
     /// All groups with the agent's own token count as one; if there is none, those for `*` do; if there are none of
     /// these either, everything is allowed.
     pub fn for_agent(&self, agent: &str) -> Rules {
-        let wanted = Token::of(agent.trim().as_bytes());
+        let wanted = Token::of(product_token(agent).as_bytes());
         let (mut own, mut others) = (RulesBuilder::default(), RulesBuilder::default());
         let (mut own_seen, mut in_own, mut in_others) = (false, false, false);
         let (mut delay_own, mut delay_others) = (false, false);
@@ -238,6 +238,17 @@ fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
 /// The names of a `User-agent` line.
 fn names(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|b| b.is_ascii_whitespace() || *b == b',').filter(|name| !name.is_empty())
+}
+
+/// The part of a `User-Agent` header that robots.txt knows: its first word, or, where that claims to be a browser, the name
+/// after `compatible;` (RFC 9309 section 2.2.1 has `Mozilla/5.0 (compatible; ExampleBot/0.1; …)` for `ExampleBot`).
+pub fn product_token(user_agent: &str) -> &str {
+    let agent = user_agent.trim();
+    let named =
+        agent.split_once("compatible;").filter(|_| agent.starts_with("Mozilla/")).map(|(_, rest)| rest.trim_start());
+    let first = named.filter(|name| !Token::of(name.as_bytes()).strict.is_empty()).unwrap_or(agent);
+    let token = &first[..Token::of(first.as_bytes()).with_digits.len()];
+    if token.is_empty() { agent } else { token }
 }
 
 /// A product token: the RFC's letters, `-` and `_`, and the same with digits.

@@ -116,6 +116,10 @@ fn groups_and_agents() {
     check(star, "foobot-news", "/y", true);
     check(star, "foo", "/x", false);
     check(star, "", "/x", false);
+    check(star, "Mozilla/5.0 (compatible; FooBot/0.1; https://f.test/bot.html)", "/y", false);
+    check(star, "Mozilla/5.0 (Linux) AppleWebKit/1 (KHTML) (compatible; FooBot/2)", "/x", true);
+    check(star, "Mozilla/5.0 (compatible; )", "/x", false);
+    check(star, "Mozilla/5.0 (X11; Linux)", "/x", false);
     // A group of its own with no rules allows everything.
     check("User-agent: *\nDisallow: /\nUser-agent: a\nAllow:", "a", "/x", true);
     // Other lines do not end a run of agents, nor do blank ones.

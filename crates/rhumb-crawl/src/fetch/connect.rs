@@ -111,7 +111,9 @@ pub(crate) async fn dial(
     let patience = (Instant::now() + limits.connect).min(deadline).into();
     let tcp = match timeout_at(patience, connect(SocketAddr::new(address, host.port()))).await {
         Err(_) => return Err(failed(Outcome::ConnectTimeout, format!("no connection within {:?}", limits.connect))),
-        Ok(Err(e)) if e.kind() == io::ErrorKind::TimedOut => return Err(failed(Outcome::ConnectTimeout, e.to_string())),
+        Ok(Err(e)) if e.kind() == io::ErrorKind::TimedOut => {
+            return Err(failed(Outcome::ConnectTimeout, e.to_string()));
+        }
         Ok(Err(e)) => return Err(failed(Outcome::Refused, e.to_string())),
         Ok(Ok(tcp)) => tcp,
     };

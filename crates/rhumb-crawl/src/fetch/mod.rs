@@ -166,11 +166,20 @@ impl Fetcher {
         let deadline = started + self.limits.total;
         let reused = self.idle.lock().expect("nobody panics while holding the idle connections").remove(host);
         if let Some(mut link) = reused {
-            match exchange::exchange(&mut link, self, &request, started, deadline).await {
-                Ok(fetched) => return self.keep(host, link, fetched),
-                // The server closed the idle connection before it saw the request: dial anew.
-                Err(_) if !link.answered() => {}
-                Err(failure) => return Fetched::failed(started, failure.outcome, failure.detail),
+            // A server that closed the connection meanwhile may have said goodbye (408, GOAWAY): that is no answer.
+            link.nudge().await;
+            if link.is_reusable() {
+                match exchange::exchange(&mut link, self, &request, started, deadline).await {
+                    Ok(fetched) => return self.keep(host, link, fetched),
+                    // The server closed the idle connection before it saw the request: dial anew. One that is silent
+                    // has seen it, and is not asked a second time.
+                    Err(failure) if failure.outcome == Outcome::Reset && !link.answered() => {}
+                    Err(failure) => {
+                        let mut fetched = Fetched::failed(started, failure.outcome, failure.detail);
+                        fetched.address = Some(link.address);
+                        return fetched;
+                    }
+                }
             }
         }
         let dialled = connect::dial(self, host, &request, deadline).await;

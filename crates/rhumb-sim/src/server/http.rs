@@ -75,13 +75,16 @@ async fn converse(mut stream: TcpStream, web: &Web, shared: &Shared, connection:
         let keep = shared.keep_alive && asked.keep_alive;
         put_head(&reply, scratch.body.len(), keep, date.at(time_ms), &mut output);
         let body: &[u8] = if asked.method == "HEAD" { &[] } else { &scratch.body };
-        let mut sent = 0;
-        let result = send(&mut stream, &output, body, &mut sent).await;
+        let mut sent = Sent::default();
+        let answering = connection.answering();
+        let result = send(&mut stream, &output, body, connection, &mut sent).await;
         shared.log.count();
         if let Some(mut entry) = entry.take() {
-            (entry.status, entry.bytes, entry.complete) = (reply.status, sent as u64, result.is_ok());
+            (entry.status, entry.bytes, entry.complete) = (reply.status, sent.bytes, result.is_ok());
+            entry.end_us = sent.last_us;
             connection.push(entry);
         }
+        drop(answering);
         result?;
         if !keep {
             return finish(&mut stream).await;
@@ -89,17 +92,32 @@ async fn converse(mut stream: TcpStream, web: &Web, shared: &Shared, connection:
     }
 }
 
+/// What became of an answer.
+#[derive(Default)]
+struct Sent {
+    bytes: u64,
+    /// When the last write began.
+    last_us: u64,
+}
+
 /// Head and body in one system call, unless the socket's buffer is too small for them.
-async fn send(stream: &mut TcpStream, head: &[u8], body: &[u8], sent: &mut usize) -> io::Result<()> {
+async fn send(
+    stream: &mut TcpStream,
+    head: &[u8],
+    body: &[u8],
+    connection: &Connection,
+    sent: &mut Sent,
+) -> io::Result<()> {
     let mut slices = [IoSlice::new(head), IoSlice::new(body)];
     let mut rest = &mut slices[..];
     IoSlice::advance_slices(&mut rest, 0);
     while !rest.is_empty() {
+        sent.last_us = connection.now_us();
         let n = stream.write_vectored(rest).await?;
         if n == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }
-        *sent += n;
+        sent.bytes += n as u64;
         IoSlice::advance_slices(&mut rest, n);
     }
     Ok(())

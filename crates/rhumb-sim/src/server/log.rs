@@ -2,8 +2,9 @@
 //!
 //! Tests judge a crawler's politeness from here. Times are microseconds since the server started (monotonic) and, for
 //! the eye and for comparison across processes, milliseconds since 1970. A request starts when its head has been read
-//! whole and ends when the last byte of the answer has been handed to the kernel. A connection opens when it is accepted
-//! and closes when the server has seen the end of it.
+//! whole and ends just before the last byte of the answer is handed to the kernel: the client cannot have it earlier, but
+//! may well have it before a crowded machine lets the server look at its clock again. A connection opens when it is
+//! accepted and closes when the server has seen the end of it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -47,7 +48,7 @@ pub struct LogEntry {
     pub start_us: u64,
     /// The same moment in milliseconds since 1970.
     pub start_unix_ms: u64,
-    /// When the last byte of the answer had been handed to the kernel.
+    /// When the last byte of the answer was about to be handed to the kernel.
     pub end_us: u64,
     /// The connection it came over.
     pub connection: u64,
@@ -168,8 +169,22 @@ pub(crate) struct Log {
     enabled: bool,
     next_connection: AtomicU64,
     requests: AtomicU64,
+    /// Answers that are being sent: their readers may know of them before the log does.
+    answering: AtomicU64,
     state: Mutex<State>,
 }
+
+/// An answer from before its first byte is sent until it is in the log.
+pub(crate) struct Answering(Arc<Log>);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.answering.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// How long a reader of the log waits for answers that are being sent.
+const ANSWERING_PATIENCE: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
 struct State {
@@ -211,6 +226,7 @@ impl Log {
             enabled: config.memory || file.is_some(),
             next_connection: AtomicU64::new(0),
             requests: AtomicU64::new(0),
+            answering: AtomicU64::new(0),
             state: Mutex::new(State { file, ..State::default() }),
         })
     }
@@ -255,6 +271,10 @@ impl Log {
     }
 
     pub(crate) fn view(&self) -> LogView {
+        let patience = Instant::now() + ANSWERING_PATIENCE;
+        while self.answering.load(Ordering::SeqCst) > 0 && Instant::now() < patience {
+            std::thread::sleep(Duration::from_micros(100));
+        }
         let state = self.lock();
         let mut requests = state.requests.clone();
         for entry in &mut requests {
@@ -309,10 +329,20 @@ impl Connection {
         }
     }
 
-    /// Remembers a request of this connection, which ends now.
-    pub(crate) fn push(&self, mut entry: LogEntry) {
+    /// To be held from before an answer is sent until it is in the log.
+    pub(crate) fn answering(&self) -> Answering {
+        self.log.answering.fetch_add(1, Ordering::SeqCst);
+        Answering(self.log.clone())
+    }
+
+    /// The time, as entries have it.
+    pub(crate) fn now_us(&self) -> u64 {
+        self.log.now_us()
+    }
+
+    /// Remembers a request of this connection, whose end has been noted.
+    pub(crate) fn push(&self, entry: LogEntry) {
         if self.log.enabled {
-            entry.end_us = self.log.now_us();
             self.log.push(entry);
         }
     }

@@ -36,6 +36,8 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// Where to serve HTTPS, if at all.
     pub tls: Option<SocketAddr>,
+    /// Whether HTTPS offers HTTP/2 beside HTTP/1.1.
+    pub http2: bool,
     /// Where to serve DNS (UDP and TCP), if at all.
     pub dns: Option<SocketAddr>,
     /// How the DNS server behaves.
@@ -57,6 +59,7 @@ impl Default for ServerConfig {
         ServerConfig {
             listen: free,
             tls: None,
+            http2: true,
             dns: None,
             dns_config: DnsConfig::default(),
             all_loopback: false,
@@ -127,7 +130,7 @@ impl Server {
         if let Some(wanted) = config.tls {
             let listener = bind(place(wanted), "HTTPS")?;
             tls_addr = Some(SocketAddr::new(wanted.ip(), listener.local_addr()?.port()));
-            let authority = Arc::new(Authority::new().map_err(io::Error::other)?);
+            let authority = Arc::new(Authority::new(config.http2).map_err(io::Error::other)?);
             ca_pem = Some(authority.ca_pem());
             tls = Some((listener, authority));
         }

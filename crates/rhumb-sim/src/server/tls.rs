@@ -22,7 +22,7 @@ use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::LazyConfigAcceptor;
 
 use super::http::has_token;
-use super::log::{Connection, Log, LogEntry};
+use super::log::{Answering, Connection, Log, LogEntry};
 use super::{Shared, accept};
 use crate::web::Web;
 use crate::web::respond::{Request, Scratch};
@@ -34,16 +34,17 @@ const LEAVES_MAX: usize = 10_000;
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     leaf_key: KeyPair,
+    http2: bool,
     leaves: Mutex<BTreeMap<String, Arc<rustls::ServerConfig>>>,
 }
 
 impl Authority {
-    pub(crate) fn new() -> Result<Self, rcgen::Error> {
+    pub(crate) fn new(http2: bool) -> Result<Self, rcgen::Error> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name.push(DnType::CommonName, "rhumb-sim");
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
-        Ok(Authority { issuer, leaf_key: KeyPair::generate()?, leaves: Mutex::default() })
+        Ok(Authority { issuer, leaf_key: KeyPair::generate()?, http2, leaves: Mutex::default() })
     }
 
     pub(crate) fn ca_pem(&self) -> String {
@@ -64,7 +65,8 @@ impl Authority {
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![leaf.der().clone()], key))
             .map_err(io::Error::other)?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let offered: &[&[u8]] = if self.http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
+        config.alpn_protocols = offered.iter().map(|protocol| protocol.to_vec()).collect();
         let config = Arc::new(config);
         if leaves.len() >= LEAVES_MAX {
             leaves.clear();
@@ -147,10 +149,12 @@ async fn answer(
     }
     entry.status = status;
     entry.bytes = scratch.body.len() as u64;
+    entry.end_us = connection.now_us();
     shared.log.count();
     let mut response = http::Response::new(LoggedBody {
         rest: Some(Bytes::from(scratch.body)).filter(|_| request.method() != http::Method::HEAD),
         entry: Some(entry),
+        _answering: connection.answering(),
         connection,
     });
     *response.status_mut() = http::StatusCode::from_u16(status).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
@@ -168,6 +172,8 @@ struct LoggedBody {
     rest: Option<Bytes>,
     entry: Option<LogEntry>,
     connection: Arc<Connection>,
+    /// Given up behind everything else.
+    _answering: Answering,
 }
 
 impl Body for LoggedBody {
@@ -175,7 +181,12 @@ impl Body for LoggedBody {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.rest.take().map(|bytes| Ok(Frame::data(bytes))))
+        let now_us = self.connection.now_us();
+        let rest = self.rest.take();
+        if let Some(entry) = self.entry.as_mut().filter(|_| rest.is_some()) {
+            entry.end_us = now_us;
+        }
+        Poll::Ready(rest.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -128,7 +128,7 @@ impl Web {
             path => self.document(host, path),
         };
         let mut head = match fixed {
-            Some(reply) => self.fixed(reply, &mut scratch.body),
+            Some(reply) => self.fixed(reply, request, &mut scratch.body),
             None => match self.target(host, request.path) {
                 Some(target) => self.target_head(target, request, scratch),
                 None => message(404, "no such page", &mut scratch.body),
@@ -251,13 +251,18 @@ impl Web {
         head
     }
 
-    fn fixed(&self, reply: Reply, body: &mut Vec<u8>) -> Head {
-        let mut head = Head::new(reply.status);
+    /// A hand-made document; if it has an `ETag`, whoever has it already is told so.
+    fn fixed(&self, reply: Reply, request: &Request<'_>, body: &mut Vec<u8>) -> Head {
+        let known = |tag: &str| request.if_none_match.is_some_and(|tags| tags.split(',').any(|t| t.trim() == tag));
+        let current = reply.status == 200 && reply.header("ETag").is_some_and(known);
+        let mut head = Head::new(if current { 304 } else { reply.status });
         for (name, value) in &reply.headers {
             head.line(name, value);
         }
         head.latency_ms = reply.latency_ms;
-        body.extend_from_slice(&reply.body);
+        if !current {
+            body.extend_from_slice(&reply.body);
+        }
         head
     }
 }

@@ -18,9 +18,6 @@ use crate::{Exit, out, usage};
 pub fn run(args: &CrawlArgs, json: bool) -> Result<Exit> {
     let plan = Plan::make(args)?;
     let quiet = args.quiet || json;
-    if !quiet {
-        plan.announce();
-    }
     let dir = plan.dir.clone();
     let (end, status) = plan.carry_out(!quiet)?;
     if json {
@@ -36,7 +33,7 @@ pub fn run(args: &CrawlArgs, json: bool) -> Result<Exit> {
 }
 
 fn tell(end: End, status: &Status, dir: &Path) -> Result<()> {
-    let shown = dir.display();
+    let shown = out::shell(dir);
     let headline = match end {
         End::Finished => "Finished: nothing is left to visit.".to_string(),
         End::Limit => format!("Stopped at the limit. To go on with a higher one: rhumb crawl --dir {shown} --limit N"),
@@ -45,10 +42,15 @@ fn tell(end: End, status: &Status, dir: &Path) -> Result<()> {
     out::line(&headline)?;
     out::line(&display::summary(&Figures::of(status)?))?;
     if status.pages == 0 {
-        let hint = if status.outcomes.contains_key("blocked_address") {
+        let saw = |names: &[&str]| names.iter().any(|name| status.outcomes.contains_key(name));
+        let hint = if saw(&["blocked_address"]) {
             "No page was fetched: the address is not globally routable. If it is yours, allow it with --allow-net."
-        } else if status.outcomes.contains_key("robots_disallowed") {
+        } else if saw(&["robots_disallowed"]) {
             "No page was fetched: robots.txt forbids it."
+        } else if saw(&["no_host", "dns_failed"]) {
+            "No page was fetched: the name could not be resolved. `rhumb dns NAME` tries it again."
+        } else if saw(&["robots_unreachable", "host_down", "refused", "connect_timeout"]) {
+            "No page was fetched: the host did not answer. `rhumb fetch URL` tries it again."
         } else {
             "No page was fetched. `rhumb explain DIR URL` tells what happened to a URL."
         };
@@ -56,7 +58,9 @@ fn tell(end: End, status: &Status, dir: &Path) -> Result<()> {
     }
     out::line(&format!("Everything is in {shown}. Look at it with:"))?;
     out::line(&format!("  rhumb status {shown}"))?;
-    out::line(&format!("  rhumb warc ls {shown}"))?;
+    if dir.join("archive").is_dir() {
+        out::line(&format!("  rhumb warc ls {shown}"))?;
+    }
     out::line(&format!("  rhumb explain {shown} URL"))
 }
 
@@ -66,6 +70,8 @@ pub struct Plan {
     config: Config,
     seeds: Vec<Url>,
     resumed: bool,
+    /// Whether people are told what begins.
+    announced: bool,
 }
 
 impl Plan {
@@ -102,13 +108,13 @@ impl Plan {
         apply(args, &mut config);
         config.format = Some(FORMAT);
         config.settings().map_err(|e| usage(format!("{e:#}")))?;
-        Ok(Plan { dir, config, seeds, resumed })
+        Ok(Plan { dir, config, seeds, resumed, announced: true })
     }
 
     /// A plan made by the program itself.
     pub fn new(dir: PathBuf, mut config: Config, seeds: Vec<Url>) -> Plan {
         config.format = Some(FORMAT);
-        Plan { dir, config, seeds, resumed: false }
+        Plan { dir, config, seeds, resumed: false, announced: false }
     }
 
     fn announce(&self) {
@@ -134,6 +140,9 @@ impl Plan {
             disk.replace(FILE, text.as_bytes())?;
         }
         let mut engine = Engine::open(&self.dir, disk, settings)?;
+        if live && self.announced {
+            self.announce();
+        }
         for note in &engine.notes {
             out::note(&format!("rhumb: {note}"));
         }
@@ -163,14 +172,16 @@ fn is_as_good_as_empty(dir: &Path) -> bool {
 /// Turns `stop` true on Ctrl-C or SIGTERM. A second one ends the process at once, as a crash would: also harmless.
 fn stop_on_signal(stop: watch::Sender<bool>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
+    let (mut interrupt, mut terminate) = {
+        use tokio::signal::unix::{SignalKind, signal};
+        let _inside = runtime.enter();
+        (
+            signal(SignalKind::interrupt()).context("listen for Ctrl-C")?,
+            signal(SignalKind::terminate()).context("listen for SIGTERM")?,
+        )
+    };
     let listen = move || {
         runtime.block_on(async {
-            use tokio::signal::unix::{SignalKind, signal};
-            let (Ok(mut interrupt), Ok(mut terminate)) =
-                (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-            else {
-                return;
-            };
             for second in [false, true] {
                 tokio::select! {
                     _ = interrupt.recv() => {}

@@ -9,15 +9,20 @@ use rhumb_sim::{Latency, Server, ServerConfig, Web, WebConfig};
 use super::crawl::{Plan, seed};
 use crate::cli::DemoArgs;
 use crate::config::Config;
-use crate::units::Span;
 use crate::display::{self, Figures};
-use crate::{Exit, out};
+use crate::units::Span;
+use crate::{Exit, out, usage};
 
 const HOSTS: u64 = 24;
 const PAGES: u64 = 16;
 
 /// Serves, crawls, shows.
 pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
+    if let Some(dir) = &args.dir
+        && (dir.is_file() || dir.read_dir().is_ok_and(|mut entries| entries.next().is_some()))
+    {
+        return Err(usage(format!("{} exists already; name a new directory", dir.display())));
+    }
     let latency = Latency { min_ms: 1, max_ms: 8, slow_share: 0.0, slow_ms: 0 };
     let web = WebConfig {
         seed: args.seed,
@@ -54,14 +59,14 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
         out::json(&status)?;
         return Ok(Exit::Done);
     }
-    let shown = dir.display();
+    let shown = out::shell(&dir);
     out::line(&display::summary(&Figures::of(&status)?))?;
     let archive =
         std::fs::read_dir(dir.join("archive")).ok().and_then(|mut d| d.find_map(|e| e.ok())).map(|e| e.path());
     out::line("\nWhat came out, and what to try next:")?;
     out::line(&format!("  the visit log, the crawl's truth    ls {shown}/log"))?;
     if let Some(file) = archive {
-        out::line(&format!("  the pages, as WARC                  rhumb warc ls {}", file.display()))?;
+        out::line(&format!("  the pages, as WARC                  rhumb warc ls {}", out::shell(&file)))?;
         out::line(&format!("  is the archive sound?               rhumb warc check {shown}"))?;
     }
     out::line(&format!("  the story of one page               rhumb explain {shown} {first}"))?;

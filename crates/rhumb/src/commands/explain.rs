@@ -12,6 +12,7 @@ use rhumb_store::{StoreError, Timestamp};
 use serde::Serialize;
 
 use super::crawl_directory;
+use crate::display::thousands;
 use crate::{Exit, out, usage};
 
 /// Pages that link to it which are named.
@@ -95,13 +96,15 @@ fn read(dir: &Path, url: &Url) -> Result<Story> {
                 for link in visit.links.iter().filter(|l| l.url == *url) {
                     story.links_to_it += 1;
                     wanted |= link.wanted;
-                    if story.found_on.len() < REFERRERS_MAX {
-                        let text = link.text.to_string();
-                        story.found_on.push(Referrer {
-                            url: visit.entry.url.as_str().to_string(),
-                            text,
-                            wanted: link.wanted,
-                        });
+                    // A page that links many times, as navigation does, is named once, by its first link with a text.
+                    let page = visit.entry.url.as_str();
+                    let text = link.text.to_string();
+                    if let Some(known) = story.found_on.iter_mut().find(|r| r.url == page) {
+                        if known.text.is_empty() {
+                            known.text = text;
+                        }
+                    } else if story.found_on.len() < REFERRERS_MAX {
+                        story.found_on.push(Referrer { url: page.to_string(), text, wanted: link.wanted });
                     }
                 }
                 if visit.entry.url == *url {
@@ -156,12 +159,11 @@ impl Event {
 
 fn tell(story: &Story) -> Result<()> {
     out::line(&story.url)?;
-    out::line(&format!("  state        {}", story.state))?;
-    if story.seed {
-        out::line("  a seed")?;
-    }
+    let seed = if story.seed { ", a seed" } else { "" };
+    out::line(&format!("  state      {}{seed}", story.state))?;
     if story.links_to_it > 0 {
-        out::line(&format!("  linked       {} times, first from:", story.links_to_it))?;
+        let times = if story.links_to_it == 1 { "time" } else { "times" };
+        out::line(&format!("  linked     {} {times}, first from", thousands(story.links_to_it)))?;
     }
     for r in &story.found_on {
         let outside = if r.wanted { "" } else { "  (outside the crawl's scope)" };
@@ -169,19 +171,25 @@ fn tell(story: &Story) -> Result<()> {
     }
     for e in &story.events {
         let status = if e.status == 0 { String::new() } else { format!(" {}", e.status) };
-        out::line(&format!(
-            "  {}  {}{status}  {} bytes in {} ms  {}",
-            e.at, e.outcome, e.bytes, e.milliseconds, e.detail
-        ))?;
-        if !e.title.is_empty() {
-            out::line(&format!("    title      {}", e.title))?;
+        let again = if e.will_retry { ", to be tried again" } else { "" };
+        out::line(&format!("  {}  {}{status}{again}", e.at, e.outcome))?;
+        let mut row = |label: &str, text: &str| match text {
+            "" => Ok(()),
+            text => out::line(&format!("    {label:<9}  {text}")),
+        };
+        row("because", &e.detail)?;
+        if e.status != 0 {
+            row("body", &format!("{} bytes in {} ms", thousands(e.bytes), e.milliseconds))?;
         }
-        if let Some(place) = &e.archived_at {
-            out::line(&format!("    archived   {place}"))?;
+        row("title", &e.title)?;
+        if e.links > 0 {
+            row("links", &thousands(e.links as u64))?;
         }
-        if let Some(first) = &e.duplicate_of {
-            out::line(&format!("    same body  as {first}"))?;
-        }
+        row("archived", e.archived_at.as_deref().unwrap_or_default())?;
+        row("same as", e.duplicate_of.as_deref().unwrap_or_default())?;
+    }
+    if story.state == "unknown" {
+        out::line("  No page that was visited links to it, and it is not a seed.")?;
     }
     Ok(())
 }

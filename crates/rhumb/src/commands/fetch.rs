@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use rhumb_core::outcome::Outcome;
 use rhumb_core::page::coding;
+use rhumb_core::url::Url;
 use rhumb_core::visit::Validators;
 use rhumb_crawl::dns::{DnsConfig, Resolver};
 use rhumb_crawl::fetch::{Fetched, Fetcher, Request, tls};
@@ -13,6 +15,7 @@ use serde_json::json;
 use super::crawl::seed;
 use crate::cli::FetchArgs;
 use crate::config::Config;
+use crate::display::thousands;
 use crate::{Exit, out, usage};
 
 /// `rhumb fetch`.
@@ -41,12 +44,17 @@ pub fn run(args: &FetchArgs, as_json: bool) -> Result<Exit> {
         last_modified: args.if_modified_since.as_deref().map(Into::into),
         ..Validators::default()
     };
-    let fetched: Result<Fetched, String> = runtime()?.block_on(async {
+    let fetched: Result<Fetched, (Outcome, String)> = runtime()?.block_on(async {
         let addresses = match host.ip_literal() {
             Some(address) => Arc::from([address]),
             None => {
-                let resolver = Resolver::new(settings.dns.clone()).map_err(|e| e.to_string())?;
-                resolver.lookup(host.name()).await.map_err(|e| e.name().to_string())?.addresses
+                let failed = |e: std::io::Error| (Outcome::DnsFailed, e.to_string());
+                let resolver = Resolver::new(settings.dns.clone()).map_err(failed)?;
+                let answer = resolver
+                    .lookup(host.name())
+                    .await
+                    .map_err(|e| (if e.is_permanent() { Outcome::NoHost } else { Outcome::DnsFailed }, e.to_string()));
+                answer?.addresses
             }
         };
         let request = Request { url: &url, addresses: &addresses, validators: &validators, body_bytes_max: usize::MAX };
@@ -54,13 +62,13 @@ pub fn run(args: &FetchArgs, as_json: bool) -> Result<Exit> {
     });
     let fetched = match fetched {
         Ok(fetched) => fetched,
-        Err(why) => {
+        Err((outcome, why)) => {
             if as_json {
                 out::json(
-                    &json!({"url": url.as_str(), "status": 0, "outcome": "dns_failed", "detail": why, "headers": [], "body_bytes": 0, "truncated": false}),
+                    &json!({"url": url.as_str(), "status": 0, "outcome": outcome.name(), "detail": why, "headers": [], "body_bytes": 0, "truncated": false}),
                 )?;
             } else {
-                out::line(&format!("{url}: the name could not be resolved: {why}"))?;
+                out::line(&format!("{url}\n  outcome   {}\n  because   {why}", outcome.name()))?;
             }
             return Ok(Exit::Look);
         }
@@ -68,13 +76,7 @@ pub fn run(args: &FetchArgs, as_json: bool) -> Result<Exit> {
     show(&url, &fetched, args, &settings.decode, as_json)
 }
 
-fn show(
-    url: &rhumb_core::url::Url,
-    fetched: &Fetched,
-    args: &FetchArgs,
-    limits: &coding::DecodeLimits,
-    as_json: bool,
-) -> Result<Exit> {
+fn show(url: &Url, fetched: &Fetched, args: &FetchArgs, limits: &coding::DecodeLimits, as_json: bool) -> Result<Exit> {
     let codings = fetched.header("content-encoding").unwrap_or_default();
     let decoded = coding::decode(codings, &fetched.body, limits);
     let problem = decoded.problem.as_ref().map(ToString::to_string);
@@ -96,19 +98,37 @@ fn show(
             "milliseconds": milliseconds,
         }))?;
     } else if !to_stdout {
-        out::line(&format!(
-            "{url}  {} {}  {} bytes in {milliseconds} ms  {}",
-            fetched.outcome.name(),
-            fetched.status,
-            decoded.body.len(),
-            fetched.detail
-        ))?;
-        out::line(&String::from_utf8_lossy(&fetched.head))?;
-        if let Some(problem) = problem {
-            out::line(&format!("decoding: {problem}"))?;
-        }
+        tell(url, fetched, decoded.body.len(), milliseconds, problem.as_deref())?;
     }
     Ok(if fetched.outcome.is_trouble() { Exit::Look } else { Exit::Done })
+}
+
+fn tell(url: &Url, fetched: &Fetched, body_bytes: usize, milliseconds: u64, problem: Option<&str>) -> Result<()> {
+    out::line(url.as_str())?;
+    let status = if fetched.status == 0 { String::new() } else { format!(", status {}", fetched.status) };
+    let protocol = if fetched.http2 { "HTTP/2" } else { "HTTP/1.1" };
+    let from = fetched.address.map(|a| format!(", {protocol} with {a}")).unwrap_or_default();
+    out::line(&format!("  outcome   {}{status}{from}, {milliseconds} ms", fetched.outcome.name()))?;
+    if !fetched.detail.is_empty() {
+        out::line(&format!("  because   {}", fetched.detail))?;
+    }
+    if fetched.outcome == Outcome::BlockedAddress {
+        out::line("  help      if this address is yours, allow it with --allow-net CIDR")?;
+    }
+    if fetched.status != 0 {
+        let (body, wire) = (thousands(body_bytes as u64), thousands(fetched.body.len() as u64));
+        let decoded = if body == wire { String::new() } else { format!(", {wire} on the wire") };
+        let cut = if fetched.cut.is_some() { ", cut at a bound" } else { "" };
+        out::line(&format!("  body      {body} bytes{decoded}{cut}"))?;
+    }
+    if let Some(problem) = problem {
+        out::line(&format!("  decoding  {problem}"))?;
+    }
+    let head = String::from_utf8_lossy(&fetched.head).replace("\r\n", "\n");
+    if !head.trim().is_empty() {
+        out::line(&format!("\n{}", head.trim_end()))?;
+    }
+    Ok(())
 }
 
 /// `rhumb dns`.

@@ -42,7 +42,7 @@ pub fn run(dir: &Path, json: bool) -> Result<Exit> {
     } else {
         let headline = match status.state {
             "finished" => "Finished: nothing is left to visit.".to_string(),
-            _ => format!("Stopped. To go on: rhumb crawl --dir {}", dir.display()),
+            _ => format!("Stopped. To go on: rhumb crawl --dir {}", out::shell(dir)),
         };
         out::line(&headline)?;
         out::line(&display::summary(&Figures::of(&status)?))?;

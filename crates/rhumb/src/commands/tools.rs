@@ -18,13 +18,14 @@ use crate::{Exit, out, usage};
 pub fn robots(command: &RobotsCommand, as_json: bool) -> Result<Exit> {
     let RobotsCommand::Check { agent, url, file } = command;
     let rules = RobotsTxt::parse(&read_input(file)?, ROBOTS_BYTES_MAX).for_agent(agent);
-    // A URL is judged by its path and query; a bare path is taken as one.
-    let parsed = Url::parse(url);
-    let path = match &parsed {
-        Ok(url) => url.path_and_query(),
-        Err(_) if url.starts_with('/') || url.is_empty() => url,
-        Err(e) => return Err(usage(format!("{url:?}: {e}"))),
+    // A URL is judged by its path and query as a browser would send them; a bare path is taken as one.
+    let parsed = match url {
+        path if path.starts_with('/') || path.is_empty() => None,
+        url if url.contains("://") => Some(url::Url::parse(url)),
+        bare => Some(url::Url::parse(&format!("http://{bare}"))),
     };
+    let parsed = parsed.transpose().map_err(|e| usage(format!("--url {url:?}: {e}")))?;
+    let path = parsed.as_ref().map_or(url.as_str(), |url| &url[url::Position::BeforePath..url::Position::AfterQuery]);
     let verdict = rules.verdict(path);
     if as_json {
         out::json(&json!({"allowed": verdict.allowed, "rule": verdict.rule, "line": verdict.line}))?;
@@ -56,7 +57,7 @@ pub fn url(command: &UrlCommand, as_json: bool) -> Result<Exit> {
             if as_json {
                 out::json(&json!({"error": why}))?;
             } else {
-                eprintln!("rhumb: {}", out::escape(&why));
+                out::note(&format!("rhumb: {why}"));
             }
             return Ok(Exit::Look);
         }
@@ -76,13 +77,27 @@ pub fn parse(file: &Path, base: &str, content_type: Option<&str>, as_json: bool)
         out::json(&report)?;
         return Ok(Exit::Done);
     }
-    out::line(&format!("title     {}", report.title.as_deref().unwrap_or("—")))?;
-    out::line(&format!("charset   {}", report.charset.as_deref().unwrap_or("—")))?;
-    out::line(&format!("language  {}", report.language.as_deref().unwrap_or("—")))?;
-    for link in &report.links {
-        out::line(&format!("link      {}  {:?}", link.url, link.text))?;
+    let said = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_string());
+    out::line(&format!("title      {}", said(&report.title)))?;
+    out::line(&format!("charset    {}", said(&report.charset)))?;
+    out::line(&format!("language   {}", said(&report.language)))?;
+    out::line(&format!("base       {}", report.base))?;
+    for (label, value) in [("canonical", &report.canonical), ("described", &report.description)] {
+        if let Some(value) = value {
+            out::line(&format!("{label}  {value}"))?;
+        }
     }
-    out::line(&format!("\n{}", report.text))?;
+    if !report.meta_robots.is_empty() {
+        out::line(&format!("robots     {}", report.meta_robots.join("; ")))?;
+    }
+    out::line(&format!("links      {}", report.links.len()))?;
+    for link in &report.links {
+        let rel = if link.rel.is_empty() { String::new() } else { format!("  rel={}", link.rel) };
+        out::line(&format!("  {:<7}  {}  {:?}{rel}", link.tag, link.url, link.text))?;
+    }
+    if !report.text.is_empty() {
+        out::line(&format!("\n{}", report.text))?;
+    }
     Ok(Exit::Done)
 }
 
@@ -95,7 +110,7 @@ pub fn net(command: &NetCommand, as_json: bool) -> Result<Exit> {
     let (host, port, address) = match (bare.parse::<IpAddr>(), Url::parse(target)) {
         (Ok(address), _) => (target.clone(), 80, Some(address)),
         (_, Ok(url)) => (url.host_str().to_string(), url.port(), url.ip_literal()),
-        (_, Err(e)) => match Url::parse(&format!("http://{target}")) {
+        (_, Err(e)) => match as_host(target).ok_or(()).and_then(|url| Url::parse(&url).map_err(drop)) {
             Ok(url) => (url.host_str().to_string(), url.port(), url.ip_literal()),
             Err(_) => {
                 // A URL that will never be fetched is not allowed, whatever its address would be.
@@ -123,4 +138,15 @@ pub fn net(command: &NetCommand, as_json: bool) -> Result<Exit> {
         out::line(&format!("{word}: {class}{note}"))?;
     }
     Ok(Exit::Done)
+}
+
+/// A URL for what has no scheme: a host, perhaps with a port and a path. Nothing if it has a scheme already, which `name:`
+/// is unless a port follows.
+fn as_host(target: &str) -> Option<String> {
+    let authority = target.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let is_host = match authority.rsplit_once(':') {
+        Some((name, port)) => name.ends_with(']') || port.bytes().all(|b| b.is_ascii_digit()) && !port.is_empty(),
+        None => true,
+    };
+    is_host.then(|| format!("http://{target}"))
 }

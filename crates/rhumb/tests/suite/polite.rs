@@ -434,7 +434,7 @@ fn redirected_rules_are_followed_for_five_hops() {
 #[test]
 fn rules_on_another_host_are_fetched_in_that_hosts_turn() {
     let latency = Latency { min_ms: 5, max_ms: 5, ..Latency::default() };
-    let server = serve(WebConfig { latency, page_bytes: 1_000, ..WebConfig::plain(6, 12) });
+    let server = serve(WebConfig { latency, page_bytes: 1_000, foreign_share: 0.0, ..WebConfig::plain(6, 12) });
     let web = server.web();
     // Hosts 1 to 5 have their rules on host 0, which is crawled at the same time.
     let away = format!("{}/rules.txt", web.origin(0));

@@ -1,0 +1,83 @@
+# What there is to do here. `make help` lists it.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# In CI the lock file is law, and incremental files would be written for nobody.
+ifdef CI
+LOCKED := --locked
+export CARGO_INCREMENTAL := 0
+endif
+
+PYTHON ?= python3
+KILLS  ?= 200
+SEED   ?= $(shell date +%s)
+
+.PHONY: help test tidy ci fmt clippy doc deny sim-smoke kill tools bench-peers bench-sizes clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: .venv/installed ## install what the tests need, then run all tests, documentation examples included
+	@tests/run.sh
+
+tidy: ## only the checks of documents, crate directions, licences and the like
+	cargo test $(LOCKED) -q -p rhumb --test tidy
+
+# One stage after the other, each with its time; the count of the tests is the last line.
+ci: ## exactly what .ci/run runs: fmt, clippy, docs, cargo-deny, tests with tidy, simulation
+	@for stage in fmt clippy doc deny test sim-smoke; do \
+	  echo "== $$stage"; began=$$SECONDS; \
+	  $(MAKE) --no-print-directory $$stage || { echo "== $$stage failed after $$((SECONDS - began)) s"; exit 1; }; \
+	  echo "== $$stage took $$((SECONDS - began)) s"; \
+	done; echo "== all took $$SECONDS s"; cat target/test-summary
+
+fmt:
+	cargo fmt --all --check
+
+clippy:
+	cargo clippy $(LOCKED) --workspace --all-targets -- -D warnings
+
+doc:
+	RUSTDOCFLAGS="-D warnings" cargo doc $(LOCKED) --workspace --no-deps --document-private-items
+
+# The advisory database has to be fetched, which closed networks refuse; licences, bans and sources need no network, and
+# without cargo-deny `tidy` checks them.
+deny:
+	@if ! cargo deny --version >/dev/null 2>&1; then \
+	  echo "cargo-deny is not installed (make tools): licences, bans and sources are left to tidy"; \
+	else \
+	  cargo deny $(LOCKED) check bans licenses sources; \
+	  if cargo deny fetch db >/dev/null 2>&1; then cargo deny $(LOCKED) check --disable-fetch advisories; \
+	  else echo "the advisory database cannot be fetched here: advisories not checked"; fi; \
+	fi
+
+# The demonstration is the smallest whole run of the program against the synthetic web.
+sim-smoke:
+	cargo run $(LOCKED) -q -p rhumb -- demo >target/sim-smoke.txt || { cat target/sim-smoke.txt; exit 1; }
+	@tail -n 3 target/sim-smoke.txt
+
+kill: .venv/installed ## the long kill matrix: KILLS (200) instants from SEED (the clock)
+	@echo "RHUMB_KILLS=$(KILLS) RHUMB_SEED=$(SEED)"
+	RHUMB_KILLS=$(KILLS) RHUMB_SEED=$(SEED) tests/run.sh -p rhumb --test suite crash
+
+bench-peers: ## processor time per page beside wget2 and Scrapy (about 10 minutes, nearly all of it Scrapy); ARGS=--json keeps the result
+	$(PYTHON) bench/peers.py $(ARGS)
+
+bench-sizes: ## a crawl of 100,000 pages, interrupted and resumed, then looked into; ARGS=--json keeps the result
+	$(PYTHON) bench/sizes.py $(ARGS)
+
+tools: ## install cargo-nextest and cargo-deny (several minutes)
+	cargo nextest --version >/dev/null 2>&1 || cargo install --locked cargo-nextest
+	cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
+
+clean: ## remove what was built and installed here
+	cargo clean
+	rm -rf .venv .venv-bench
+
+.venv/installed: tests/requirements.txt
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "installing python3-venv (apt)"; apt-get update -qq && apt-get install -y -qq python3-venv; }
+	@echo "installing warcio and cdxj-indexer into .venv (pip)"
+	@rm -rf .venv && $(PYTHON) -m venv .venv
+	@.venv/bin/pip install -q --disable-pip-version-check -r tests/requirements.txt
+	@touch $@

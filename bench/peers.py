@@ -106,7 +106,7 @@ def main():
                  "scrapy": version([python, "-m", "scrapy", "version"]), "python": version([python, "--version"])}
         shown = {name: " ".join("rhumb" if w == rhumb else "python" if w == python else Path(w).name if w.endswith(".py") else w
                                 for w in command) + " SEED" for name, command in run.items()}
-        keep("peers", {"command": "make bench-peers ARGS=--json", "date": datetime.date.today().isoformat(), "machine": machine(),
+        keep("peers", {"command": "make bench-peers ARGS='" + " ".join(sys.argv[1:]) + "'", "date": datetime.date.today().isoformat(), "machine": machine(),
                        "web": {"hosts": HOSTS, "pages": PAGES}, "versions": peers, "commands": shown, "figures": figures,
                        "bars": bars, "rounds": rounds})
     return 0 if all(bar["pass"] for bar in bars) else 1

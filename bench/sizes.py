@@ -84,7 +84,7 @@ def main():
     if not failed:
         say("pass  all pages once, interrupted and resumed, all look-ups quick")
     if args.json:
-        keep("sizes", {"command": "make bench-sizes ARGS=--json", "date": datetime.date.today().isoformat(), "machine": machine(),
+        keep("sizes", {"command": "make bench-sizes ARGS='" + " ".join(sys.argv[1:]) + "'", "date": datetime.date.today().isoformat(), "machine": machine(),
                        "web": {"hosts": args.hosts, "pages": args.pages}, "versions": {"rhumb": version([rhumb, "--version"])},
                        "pages": second["pages"], "interrupted_at": at_interrupt, "requests": requests, "by_status": by_status,
                        "log_bytes": log_bytes, "archive_bytes": archive_bytes, "state_bytes": state_bytes, "steps": steps,

@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 locked=()
 [ -n "${CI:-}" ] && locked=(--locked)
+mkdir -p target
 report=$(mktemp -d)
 trap 'rm -rf "$report"' EXIT
 status=0

@@ -53,7 +53,7 @@ pub trait Disk: Send + Sync {
 }
 
 /// An open file of a [`Disk`].
-pub trait DiskFile: Send {
+pub trait DiskFile: Send + Sync {
     /// Adds all of `bytes` at the end.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
     /// Reads up to `into.len()` bytes from `offset`; fewer only at the end of the file.
@@ -77,6 +77,7 @@ pub struct RealDisk {
 
 impl RealDisk {
     /// A disk rooted at `root`, which must exist.
+    #[allow(clippy::new_ret_no_self)] // Nobody wants it other than as a disk.
     pub fn new(root: &Path) -> Arc<dyn Disk> {
         Arc::new(RealDisk { root: root.to_path_buf() })
     }
@@ -232,6 +233,7 @@ enum Change {
 
 impl Overlay {
     /// An overlay without changes.
+    #[allow(clippy::new_ret_no_self)] // Nobody wants it other than as a disk.
     pub fn new(below: Arc<dyn Disk>) -> Arc<dyn Disk> {
         Arc::new(Overlay { below, files: Arc::default() })
     }

@@ -29,7 +29,7 @@ pub const FORMAT: u32 = 1;
 pub const FILE: &str = "rhumb.toml";
 
 /// Everything that can be set. Sections and keys are those of the TOML file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Layout of the crawl directory; only there.
@@ -44,23 +44,6 @@ pub struct Config {
     pub net: NetSection,
     pub storage: StorageSection,
     pub priority: Vec<PriorityRule>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Config {
-            format: None,
-            crawl: CrawlSection::default(),
-            politeness: PolitenessSection::default(),
-            fetch: FetchSection::default(),
-            page: PageSection::default(),
-            url: UrlSection::default(),
-            dns: DnsSection::default(),
-            net: NetSection::default(),
-            storage: StorageSection::default(),
-            priority: Vec::new(),
-        }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -450,7 +433,7 @@ impl Config {
             prioritizer: Prioritizer::new(rules),
             seen_bytes_max: memory / 16,
             redirects_max: self.fetch.redirects_max,
-            seed: 0x7268_756d_62,
+            seed: 0x0072_6875_6d62,
         })
     }
 }

@@ -62,9 +62,9 @@ impl fmt::Display for Span {
         let ms = self.ms();
         match ms {
             0 => write!(f, "0s"),
-            _ if ms % 3_600_000 == 0 => write!(f, "{}h", ms / 3_600_000),
-            _ if ms % 60_000 == 0 => write!(f, "{}m", ms / 60_000),
-            _ if ms % 1_000 == 0 => write!(f, "{}s", ms / 1_000),
+            _ if ms.is_multiple_of(3_600_000) => write!(f, "{}h", ms / 3_600_000),
+            _ if ms.is_multiple_of(60_000) => write!(f, "{}m", ms / 60_000),
+            _ if ms.is_multiple_of(1_000) => write!(f, "{}s", ms / 1_000),
             _ => write!(f, "{ms}ms"),
         }
     }
@@ -99,7 +99,7 @@ impl fmt::Display for Size {
         let units = ["B", "KiB", "MiB", "GiB", "TiB"];
         let mut value = self.0;
         let mut unit = 0;
-        while value >= 1024 && value % 1024 == 0 && unit + 1 < units.len() {
+        while value >= 1024 && value.is_multiple_of(1024) && unit + 1 < units.len() {
             value /= 1024;
             unit += 1;
         }

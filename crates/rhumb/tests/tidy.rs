@@ -21,9 +21,10 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("rhumb-store", &[]),
 ];
 
-/// Files that may be longer than 800 lines, each with its reason.
-const LONG: &[(&str, &str)] = &[("crates/rhumb-core/src/page/entities.rs", "a generated table")];
 const LINES_MAX: usize = 800;
+
+/// Files that may be longer, each with its reason, such as a generated table.
+const LONG: &[(&str, &str)] = &[];
 
 /// Where `unsafe` may be allowed: nowhere yet.
 const UNSAFE: &[&str] = &[];
@@ -156,12 +157,11 @@ fn files_are_of_readable_size() {
     let mut found = Vec::new();
     for (name, text) in ending_in(".rs") {
         let lines = text.lines().count();
-        if lines > LINES_MAX && !LONG.iter().any(|(long, _)| *long == name) {
-            found.push(format!("{name}: {lines} lines"));
+        match (lines > LINES_MAX, LONG.iter().any(|(long, _)| *long == name)) {
+            (true, false) => found.push(format!("{name}: {lines} lines")),
+            (false, true) => found.push(format!("{name}: {lines} lines, needs no place in LONG")),
+            _ => {}
         }
-    }
-    for (name, _) in LONG.iter().filter(|(n, _)| !files().contains_key(*n)) {
-        found.push(format!("{name}: in LONG but not there"));
     }
     nothing(&found, "look for the second idea inside (or add to LONG, with a reason)");
 }

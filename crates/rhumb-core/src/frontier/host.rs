@@ -123,10 +123,11 @@ impl HostState {
     }
 
     /// Winds it after a contact whose end nobody saw: the process died, at `died` at the latest. The host may have
-    /// worked on for as long as it usually takes.
+    /// heard of it in the last moment and worked on for as long as it usually takes.
     pub fn lost_contact(&mut self, started: Timestamp, died: Timestamp, config: &FrontierConfig) {
         let usual_ms = self.fetch_ms_last.unwrap_or(FETCH_MS_UNKNOWN);
-        self.contacted(started, died.max(started.plus_ms(usual_ms)), config);
+        let gap = self.gap_ms(usual_ms.max(died.ms_since(started)), config);
+        self.contact_after = self.contact_after.max(died.max(started).plus_ms(usual_ms + gap));
     }
 
     /// Whether the rules are known and not out of date.

@@ -644,10 +644,9 @@ impl Frontier {
     fn robots_answered(&mut self, ruled: &Host, hops: u8, record: &VisitRecord) -> Result<()> {
         let config = self.config.clone();
         let now = record.ended;
-        if record.outcome == Outcome::Redirect && hops < ROBOTS_HOPS_MAX {
-            if let Some(target) = record.links.first() {
-                return self.send_on_errand(ruled, target.url.clone(), hops + 1);
-            }
+        if let (Outcome::Redirect, Some(target), true) = (record.outcome, record.links.first(), hops < ROBOTS_HOPS_MAX)
+        {
+            return self.send_on_errand(ruled, target.url.clone(), hops + 1);
         }
         let body = record.robots.as_deref().unwrap_or_default();
         // An answer that broke off or never came to an end says nothing of the rules.
@@ -726,7 +725,7 @@ impl Frontier {
     }
 
     /// To be called when the log was replayed after a crash. A contact without an end was under way when the
-    /// process died, at `died` or before: it counts as ended then, or later if the host usually takes longer.
+    /// process died, at `died` or before: the host's pause begins when it has surely done with it.
     pub fn recover(&mut self, died: Timestamp) {
         let config = self.config.clone();
         for state in self.hosts.values_mut() {

@@ -351,3 +351,53 @@ fn nobody_stands_in_line_at_an_address_twice() {
     end(&mut frontier, second);
     assert_eq!(next(&mut frontier).expect("the place is free again").host.name(), "c.example");
 }
+
+/// A page failed, was put back, and the process died. In the replay its first entry still waits in a front queue, while the
+/// one to be tried again goes straight to the host's back queue: the wrong one must not be taken for the ghost.
+#[test]
+fn a_retry_is_told_from_its_ghost() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let config = FrontierConfig { back_queues: 1, delay_ms_min: 0, ..config() };
+    let mut frontier =
+        Frontier::new(RealDisk::new(dir.path()), config, Prioritizer::default(), 1).expect("a new frontier");
+    // The one back queue is somebody else's.
+    for text in ["http://192.0.2.1/", "http://192.0.2.2/page"] {
+        frontier.admit(&Entry::new(url(text), 0)).expect("admit");
+    }
+    let failed = Entry::new(url("http://192.0.2.2/page"), 0);
+    let mut record = VisitRecord::bare(failed, Purpose::Page, Timestamp(5), Timestamp(6), Outcome::ServerError);
+    record.retry = true;
+    frontier.finish(&record).expect("finish");
+    frontier.recover(Timestamp(10));
+    let mut attempts = Vec::new();
+    for now in (20..2_000).map(Timestamp) {
+        let Next::Visit(visit) = frontier.next_visit(now).expect("next") else { continue };
+        let mut record = VisitRecord::bare(visit.entry.clone(), visit.purpose.clone(), now, now, Outcome::NotFound);
+        record.status = 404;
+        frontier.connection_left(&visit.host, false, now);
+        frontier.finish(&record).expect("finish");
+        if visit.entry.url.path() == "/page" {
+            attempts.push(visit.entry.attempt);
+        }
+    }
+    assert_eq!(attempts, [1], "the second attempt, once");
+    assert_eq!(frontier.figures(Timestamp(2_000)).urls_waiting, 0);
+}
+
+/// Nobody saw the end of a contact that was under way when the process died: the host gets the time it usually takes.
+#[test]
+fn a_lost_contact_keeps_its_pause() {
+    let check = |last_ms: Option<u64>, issued: u64, died: u64, expected: u64| {
+        let mut state = HostState::new(url("http://a.example/").host());
+        state.fetch_ms_last = last_ms;
+        state.lost_contact(Timestamp(issued), Timestamp(died), &config());
+        // Whole milliseconds are rounded in the host's favour.
+        let allowed = expected..=expected + 20;
+        assert!(allowed.contains(&state.contact_after.0), "{last_ms:?}, {issued}, {died}: {:?}", state.contact_after);
+    };
+    // died + usual + max(minimum, 10 × max(usual, what it took so far))
+    check(Some(30), 10_000, 10_005, 10_005 + 30 + DELAY_MS);
+    check(Some(300), 10_000, 10_005, 10_005 + 300 + 3_000);
+    check(Some(30), 10_000, 10_400, 10_400 + 30 + 4_000);
+    check(None, 10_000, 10_005, 10_005 + 500 + 5_000);
+}

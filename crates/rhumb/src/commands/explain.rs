@@ -173,7 +173,7 @@ fn tell(story: &Story) -> Result<()> {
         let status = if e.status == 0 { String::new() } else { format!(" {}", e.status) };
         let again = if e.will_retry { ", to be tried again" } else { "" };
         out::line(&format!("  {}  {}{status}{again}", e.at, e.outcome))?;
-        let mut row = |label: &str, text: &str| match text {
+        let row = |label: &str, text: &str| match text {
             "" => Ok(()),
             text => out::line(&format!("    {label:<9}  {text}")),
         };

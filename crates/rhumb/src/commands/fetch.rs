@@ -107,7 +107,8 @@ fn tell(url: &Url, fetched: &Fetched, body_bytes: usize, milliseconds: u64, prob
     out::line(url.as_str())?;
     let status = if fetched.status == 0 { String::new() } else { format!(", status {}", fetched.status) };
     let protocol = if fetched.http2 { "HTTP/2" } else { "HTTP/1.1" };
-    let from = fetched.address.map(|a| format!(", {protocol} with {a}")).unwrap_or_default();
+    let how = if fetched.status == 0 { "at".to_string() } else { format!("{protocol} with") };
+    let from = fetched.address.map(|a| format!(", {how} {a}")).unwrap_or_default();
     out::line(&format!("  outcome   {}{status}{from}, {milliseconds} ms", fetched.outcome.name()))?;
     if !fetched.detail.is_empty() {
         out::line(&format!("  because   {}", fetched.detail))?;

@@ -225,7 +225,7 @@ fn with_many_ready_hosts_no_worker_waits() {
     let inside = |r: &LogEntry| r.end_us.min(to).saturating_sub(r.start_us.max(from));
     let busy_us: u64 = seen.view.requests.iter().map(inside).sum();
     let at_once = busy_us as f64 / (to - from) as f64;
-    assert!(at_once <= 8.01 && at_once >= 8.0 / 1.25, "{at_once} of 8 workers at once");
+    assert!((8.0 / 1.25..=8.01).contains(&at_once), "{at_once} of 8 workers at once");
 }
 
 #[test]

@@ -37,11 +37,14 @@ fn web() -> WebConfig {
 }
 
 fn command(server: &Server, dir: &Path, config: &Path) -> Command {
-    let seed = server.web().url(0, 0);
-    let mut command =
-        crawl(server, dir, &[&seed, "--scope", "any", "--delay", "60ms", "--per-ip", "0", "--workers", "16"]);
-    command.arg("--config").arg(config);
+    let mut command = crawl(server, dir, &["--scope", "any", "--delay", "60ms", "--per-ip", "0", "--workers", "16"]);
+    command.arg("--config").arg(config).args(seeds(server));
     command
+}
+
+/// Every front page, so that a crawl killed in its first moments has more than one host to go on with.
+fn seeds(server: &Server) -> Vec<String> {
+    (0..server.web().hosts()).map(|host| server.web().url(host, 0)).collect()
 }
 
 /// Small files and frequent checkpoints, so that kills meet them.
@@ -91,7 +94,7 @@ fn killed_at_random_instants() {
     let status = json(&run_within(&mut command(&server, &calm.dir, &config), Duration::from_secs(120)), 0);
     let reference = Facts::read(&calm.dir).expect("a sound log");
     assert_eq!(status["pages"].as_u64(), Some(reference.pages.len() as u64));
-    let truth = server.web().reachable(&[server.web().url(0, 0)], Scope::Any, "rhumb", true);
+    let truth = server.web().reachable(&seeds(&server), Scope::Any, "rhumb", true);
     assert_eq!(reference.pages, truth.pages);
     judge_politeness(&server, &server.log_view(), &[]);
     server.clear_log();
@@ -106,7 +109,7 @@ fn killed_at_random_instants() {
         let in_the_middle = (kills.len() as u64) < kills_wanted - for_the_end;
         let wait_us = match dice.below(10) {
             0..=2 => dice.below(25_000),
-            _ if in_the_middle && finished == 0 => 30_000 + dice.below(700_000),
+            _ if in_the_middle && finished == 0 => 30_000 + dice.below(300_000),
             _ => dice.below(60_000),
         };
         let wait = Duration::from_micros(wait_us);
@@ -156,7 +159,16 @@ fn judge_politeness(server: &Server, view: &LogView, kills_unix_ms: &[u64]) {
     let mut over_a_kill = 0;
     for (gap_us, before, after) in view.gaps() {
         let host = web.host_index(&before.host).expect("a host of the web");
-        let fetch_us = before.end_us - before.start_us;
+        let killed_in_flight = kills_unix_ms.iter().any(|ms| {
+            (before.start_unix_ms..=before.start_unix_ms + (before.end_us - before.start_us) / 1_000 + 1).contains(ms)
+        });
+        // Nobody saw the end of a request that was under way when the process died. The host was done with it after
+        // its own time; what a crowded machine added to that could not be known.
+        let noise_us = match killed_in_flight {
+            true => (before.end_us - before.start_us).saturating_sub(web.latency_ms(host) * 1_000),
+            false => 0,
+        };
+        let (gap_us, fetch_us) = (gap_us + noise_us, before.end_us - before.start_us - noise_us);
         let asked_us = web.robots(host).crawl_delay_ms("rhumb").unwrap_or(0) * 1_000;
         let least_us = (DELAY_MS * 1_000).max(10 * fetch_us).max(asked_us);
         let killed_between = kills_unix_ms.iter().any(|ms| (before.start_unix_ms..=after.start_unix_ms).contains(ms));

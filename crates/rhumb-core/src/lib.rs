@@ -5,6 +5,8 @@
 //! it?), [`splitter`] (whose is it?), [`sieve`] (is it new?), [`frontier`] (when is its turn?), [`robots`] and
 //! [`net`] (may it be fetched?), [`page`] (what does it say?), [`record`] (what the log keeps of it).
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod crawl;
 pub mod filter;
 pub mod frontier;

@@ -80,7 +80,7 @@ impl Entry {
     /// Appends the entry's bytes; the URL comes last and fills the rest.
     pub fn put(&self, into: &mut Vec<u8>) {
         let validators = if self.validators.is_empty() { 0 } else { VALIDATORS };
-        into.put_u8(u8::from(self.seed) * SEED | validators);
+        into.put_u8(if self.seed { SEED } else { 0 } | validators);
         into.put_u64(u64::from(self.depth));
         into.put_u8(self.attempt);
         into.put_u8(self.redirects);

@@ -321,6 +321,7 @@ impl Engine {
     }
 
     /// Asks the frontier for visits until every worker has one or nothing is ready.
+    #[allow(clippy::vec_box)] // Visits are boxed from the frontier to the shard; unboxing them here would only copy.
     fn issue(&mut self, now: Timestamp, issued: &mut Vec<Box<Visit>>) -> Result<Asked, CrawlError> {
         loop {
             let figures = self.crawl.frontier.counts();
@@ -490,7 +491,7 @@ impl Engine {
             normalizer: Normalizer::new(&self.settings.normalize),
             filter: self.filter.clone(),
             seen: self.crawl.seen.clone(),
-            decode: self.settings.decode.clone(),
+            decode: self.settings.decode,
             parse: self.settings.parse.clone(),
             redirects_max: self.settings.crawl.redirects_max,
             archive: self.settings.archive,

@@ -22,16 +22,18 @@ pub fn escape(text: &str) -> String {
 }
 
 /// One JSON document and a line end on stdout.
-///
-/// Characters that could harm a terminal stand only inside strings, where an escape means the same.
 pub fn json(value: &impl Serialize) -> Result<()> {
-    let mut text = serde_json::to_string(value).map_err(std::io::Error::from)?;
-    if text.chars().any(is_harmful) {
-        text =
-            text.chars().map(|c| if is_harmful(c) { format!("\\u{:04x}", c as u32) } else { c.to_string() }).collect();
-    }
-    writeln!(std::io::stdout().lock(), "{text}")?;
+    writeln!(std::io::stdout().lock(), "{}", json_text(value)?)?;
     Ok(())
+}
+
+/// A value as JSON. Characters that could harm a terminal stand only inside strings, where an escape means the same.
+pub fn json_text(value: &impl Serialize) -> Result<String> {
+    let text = serde_json::to_string(value).map_err(std::io::Error::from)?;
+    if !text.chars().any(is_harmful) {
+        return Ok(text);
+    }
+    Ok(text.chars().map(|c| if is_harmful(c) { format!("\\u{:04x}", c as u32) } else { c.to_string() }).collect())
 }
 
 /// A line on stderr. Nobody may be listening there any more, which is no reason to stop.

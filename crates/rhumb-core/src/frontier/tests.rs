@@ -7,10 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use rhumb_store::codec::Take;
 use rhumb_store::disk::RealDisk;
 
 use super::*;
-use crate::visit::{LinkKind, Outlink};
+use crate::url::Url;
+use crate::visit::{LinkKind, Outlink, VisitRecord};
 
 const DELAY_MS: u64 = 1_000;
 

@@ -1,6 +1,6 @@
 //! Character references: `&amp;`, `&#233;`, `&copy` and everything else a browser would turn into text.
 //!
-//! Invariant: [`reference`] looks at a bounded number of bytes past the `&` unless they are digits, and never at a
+//! Invariant: [`reference()`] looks at a bounded number of bytes past the `&` unless they are digits, and never at a
 //! byte twice for the same `&`; so decoding is linear however the input was made.
 
 use super::entities::{LEGACY, NAMED};

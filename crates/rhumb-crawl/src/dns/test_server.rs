@@ -35,11 +35,21 @@ pub(super) struct TestServer {
     log: Arc<Mutex<Vec<Asked>>>,
 }
 
+/// A UDP and a TCP socket on one port that both have free.
+async fn same_port() -> (Arc<UdpSocket>, TcpListener) {
+    for _ in 0..100 {
+        let udp = UdpSocket::bind("127.0.0.1:0").await.expect("bind udp");
+        if let Ok(tcp) = TcpListener::bind(udp.local_addr().expect("address")).await {
+            return (Arc::new(udp), tcp);
+        }
+    }
+    panic!("no port is free for both UDP and TCP");
+}
+
 impl TestServer {
     pub(super) async fn start(script: impl Fn(&Asked) -> Script + Send + Sync + 'static) -> TestServer {
-        let udp = Arc::new(UdpSocket::bind("127.0.0.1:0").await.expect("bind udp"));
+        let (udp, tcp) = same_port().await;
         let address = udp.local_addr().expect("address");
-        let tcp = TcpListener::bind(address).await.expect("bind tcp to the same port");
         let log: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let script = Arc::new(script);
         let note = {

@@ -103,7 +103,7 @@ fn sieve(urls: u64, memory: usize, dir: &Path) -> Result<Value> {
         through[word] |= bit;
     };
     while known < urls || sieve.has_pending() {
-        let n = if known < urls && (known == 0 || random.next() % 5 == 0) {
+        let n = if known < urls && (known == 0 || random.next().is_multiple_of(5)) {
             known += 1;
             known - 1
         } else {

@@ -61,8 +61,8 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
     }
     let shown = out::shell(&dir);
     out::line(&display::summary(&Figures::of(&status)?))?;
-    let archive =
-        std::fs::read_dir(dir.join("archive")).ok().and_then(|mut d| d.find_map(|e| e.ok())).map(|e| e.path());
+    let archive = std::fs::read_dir(dir.join("archive")).into_iter().flatten().flatten().map(|e| e.path());
+    let archive = archive.filter(|p| p.extension().is_some_and(|e| e == "gz")).min();
     out::line("\nWhat came out, and what to try next:")?;
     out::line(&format!("  the visit log, the crawl's truth    ls {shown}/log"))?;
     if let Some(file) = archive {

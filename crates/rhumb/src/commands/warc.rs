@@ -43,32 +43,36 @@ fn open(path: &Path) -> Result<File> {
 
 fn ls(path: &Path, as_json: bool) -> Result<Exit> {
     let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
-    let mut rows = Vec::new();
+    // A long listing is written as it is read, as one JSON array or as lines.
+    let mut before = "[";
     for file in files(path)? {
         let mut failed = Ok(());
+        let shown = file.display().to_string();
         warc::ls(open(&file)?, |row| {
+            if failed.is_err() {
+                return;
+            }
             if as_json {
-                rows.push(json!({
-                    "file": file.display().to_string(), "offset": row.offset, "length": row.length, "type": row.kind, "date": row.date,
+                let row = json!({
+                    "file": shown, "offset": row.offset, "length": row.length, "type": row.kind, "date": row.date,
                     "url": row.uri, "status": row.status, "mime": row.mime, "digest": row.digest, "id": row.id,
-                }));
+                });
+                failed = out::json_text(&row).and_then(|text| Ok(write!(stdout, "{before}{text}")?));
+                before = ",";
                 return;
             }
             let uri = row.uri.as_deref().unwrap_or("-");
             let status = row.status.map_or("-".to_string(), |s| s.to_string());
             let line = format!("{:>10} {:>8} {:<9} {} {status:>3} {uri}", row.offset, row.length, row.kind, row.date);
-            if failed.is_ok() {
-                failed = writeln!(stdout, "{}", out::escape(&line));
-            }
+            failed = writeln!(stdout, "{}", out::escape(&line)).map_err(Into::into);
         })
         .with_context(|| format!("read {}", file.display()))?;
         failed?;
     }
-    stdout.flush()?;
-    drop(stdout);
     if as_json {
-        out::json(&rows)?;
+        writeln!(stdout, "{}]", if before == "[" { "[" } else { "" })?;
     }
+    stdout.flush()?;
     Ok(Exit::Done)
 }
 

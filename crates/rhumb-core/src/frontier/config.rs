@@ -1,0 +1,73 @@
+//! Bounds and delays of the frontier.
+
+/// Bounds and delays of a frontier.
+#[derive(Clone, Debug)]
+pub struct FrontierConfig {
+    /// The product token robots.txt knows us by.
+    pub agent: String,
+    /// Back queues kept filled while there are URLs: about three times the workers.
+    pub back_queues: usize,
+    /// Back queues opened at the most when all others have to wait.
+    pub back_queues_max: usize,
+    /// The shortest pause between requests to a host; 0 switches waiting off.
+    pub delay_ms_min: u64,
+    /// The pause is at least this many times the last fetch's duration.
+    pub delay_factor: f64,
+    /// A longer Crawl-delay parks the host.
+    pub crawl_delay_ms_max: u64,
+    /// Connections to one address; 0 for no limit.
+    pub per_address: u32,
+    /// robots.txt is fetched again after this time.
+    pub robots_ms_max: u64,
+    /// Visits of one URL that keeps failing.
+    pub attempts_max: u8,
+    /// Visits of one URL that the host answers with "too many requests".
+    pub attempts_limited_max: u8,
+    /// Failures to answer in a row after which a host's URLs are given up.
+    pub host_failures_max: u8,
+    /// How long a host counts as down.
+    pub down_ms: u64,
+    /// First pause after a failure to answer; each further one is four times as long.
+    pub failure_ms_first: u64,
+    /// First pause after a rate-limit event; each further one is twice as long.
+    pub backoff_ms_first: u64,
+    /// The longest back-off without a Retry-After.
+    pub backoff_ms_max: u64,
+    /// The longest Retry-After that is obeyed.
+    pub retry_after_ms_max: u64,
+    /// An idle connection is closed after this time.
+    pub keep_alive_ms: u64,
+    /// Idle connections kept at the most; the one idle for longest goes first.
+    pub idle_max: usize,
+    /// Bytes of a queue's end that become a file.
+    pub chunk_bytes: usize,
+    /// Continuous mode: a fetched page is due again after this time.
+    pub revisit_ms: Option<u64>,
+}
+
+impl Default for FrontierConfig {
+    fn default() -> Self {
+        FrontierConfig {
+            agent: "rhumb".to_string(),
+            back_queues: 768,
+            back_queues_max: 1 << 16,
+            delay_ms_min: 2_000,
+            delay_factor: 10.0,
+            crawl_delay_ms_max: 300_000,
+            per_address: 4,
+            robots_ms_max: 24 * 3_600_000,
+            attempts_max: 3,
+            attempts_limited_max: 6,
+            host_failures_max: 4,
+            down_ms: 3_600_000,
+            failure_ms_first: 1_000,
+            backoff_ms_first: 4_000,
+            backoff_ms_max: 600_000,
+            retry_after_ms_max: 24 * 3_600_000,
+            keep_alive_ms: 5_000,
+            idle_max: 512,
+            chunk_bytes: 32 << 10,
+            revisit_ms: None,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! What the log says changes a host: contacts, outcomes, rules, retries.
+//!
+//! A running crawl and a replay after a crash take the same path; only `next_visit` tells them apart, because a replay
+//! never asked it.
+
+use rhumb_store::codec::Put;
+use rhumb_store::{Result, Timestamp};
+
+use super::host::{Errand, Robots};
+use super::{Frontier, ROBOTS_HOPS_MAX, ghost_key, take_one};
+use crate::outcome::Outcome;
+use crate::robots::{Access, Fetched, Rules};
+use crate::url::{Host, Url};
+use crate::visit::{Entry, Purpose, Validators, VisitRecord};
+
+impl Frontier {
+    /// Whether a URL that ended so should be tried again; part of its record.
+    pub fn will_retry(&self, entry: &Entry, outcome: Outcome) -> bool {
+        let max = match outcome {
+            Outcome::RateLimited => self.config.attempts_limited_max,
+            o if o.is_transient() => self.config.attempts_max,
+            _ => return false,
+        };
+        entry.attempt.saturating_add(1) < max
+    }
+
+    /// A contact was announced in the log.
+    pub fn issued(&mut self, host: &Host, at: Timestamp) {
+        self.host_mut(host).issued = Some(at);
+    }
+
+    /// The log says that a URL left the frontier without a visit. In a running crawl `next_visit` took it out
+    /// already; in a replay it still waits somewhere.
+    pub fn dropped_in_log(&mut self, entry: &Entry) {
+        if !take_one(&mut self.dropping, entry.url.fingerprint().0) {
+            self.add_ghost(entry);
+        }
+    }
+
+    /// A visit is finished: winds the host's clocks, learns its rules, puts back what is to be tried again.
+    pub fn finish(&mut self, record: &VisitRecord) -> Result<()> {
+        let host = record.entry.url.host();
+        let now = record.ended;
+        let config = self.config.clone();
+        let jitter = self.random.unit();
+        let state = self.host_mut(&host);
+        state.issued = None;
+        let flown = state.in_flight.take();
+        if record.contacted() {
+            state.contacted(record.started, record.ended, &config);
+            state.fetch_ms_last = Some(record.duration_ms());
+        }
+        let event = match record.outcome {
+            Outcome::RateLimited => {
+                state.backoff_level = state.backoff_level.saturating_add(1).min(20);
+                let grown = (config.backoff_ms_first << (state.backoff_level - 1)).min(config.backoff_ms_max);
+                let asked = record.retry_after_ms.filter(|&ms| ms > 0).map(|ms| ms.min(config.retry_after_ms_max));
+                Some(asked.unwrap_or(0).max((grown as f64 * (0.75 + 0.5 * jitter)) as u64))
+            }
+            outcome if outcome.is_host_trouble() => {
+                state.failures = state.failures.saturating_add(1);
+                let grown = config.failure_ms_first << (2 * u32::from(state.failures - 1).min(8));
+                Some((grown.min(config.backoff_ms_max) as f64 * (0.75 + 0.5 * jitter)) as u64)
+            }
+            Outcome::BlockedAddress | Outcome::NoHost | Outcome::DnsFailed => {
+                state.down = Some((record.outcome, now.plus_ms(config.down_ms)));
+                None
+            }
+            outcome => {
+                // Whether an answer to the question for the rules is good enough is judged below.
+                if !matches!(&record.purpose, Purpose::Robots { host: ruled, .. } if *ruled == host) {
+                    state.failures = 0;
+                }
+                if matches!(outcome, Outcome::Ok | Outcome::NotModified | Outcome::Redirect | Outcome::NotFound) {
+                    state.backoff_level = 0;
+                }
+                None
+            }
+        };
+        if let Some(ms) = event {
+            // An answer in between never shortens what an earlier one asked for.
+            state.backoff_until = state.backoff_until.max(now.plus_ms(ms));
+        }
+        if state.failures >= config.host_failures_max {
+            state.down = Some((Outcome::HostDown, now.plus_ms(config.down_ms)));
+            state.failures = 0;
+        }
+        let was_live = flown.is_some();
+        self.in_flight -= u64::from(was_live);
+        self.in_flight_pages -= u64::from(was_live && record.purpose.is_page());
+        match &record.purpose {
+            Purpose::Page => {
+                let known = flown.and_then(|f| f.entry).is_some_and(|e| e.url == record.entry.url);
+                if !known {
+                    self.add_ghost(&record.entry);
+                }
+                self.put_back(record)?;
+            }
+            Purpose::Robots { host: ruled, hops } => {
+                if let Some(state) = self.hosts.get_mut(&host.fingerprint().0) {
+                    state.errands.retain(|e| e.for_host != *ruled);
+                }
+                self.robots_answered(ruled, *hops, record)?;
+                // What was fetched for another may be the host's own rules, as when http leads to https.
+                let own = host != *ruled && record.entry.url == host.robots_url();
+                if own && record.outcome != Outcome::Redirect {
+                    self.robots_answered(&host, 0, record)?;
+                }
+            }
+        }
+        if let Some(slot) = self.hosts.get(&host.fingerprint().0).and_then(|s| s.slot) {
+            self.schedule_or_release(slot);
+        }
+        Ok(())
+    }
+
+    pub(super) fn put_back(&mut self, record: &VisitRecord) -> Result<()> {
+        if record.retry {
+            let mut entry = record.entry.clone();
+            entry.attempt = entry.attempt.saturating_add(1);
+            self.waiting += 1;
+            return self.place(&entry);
+        }
+        let Some(revisit_ms) = self.config.revisit_ms else { return Ok(()) };
+        if matches!(record.outcome, Outcome::Ok | Outcome::NotModified) {
+            let mut entry = record.entry.clone();
+            entry.attempt = 0;
+            if record.outcome == Outcome::Ok {
+                entry.validators = record.validators.clone();
+            }
+            let mut bytes = Vec::new();
+            bytes.put_u64(record.ended.plus_ms(revisit_ms).0);
+            entry.put(&mut bytes);
+            self.with_disk(|this, on| this.revisits.push(&bytes, on))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn robots_answered(&mut self, ruled: &Host, hops: u8, record: &VisitRecord) -> Result<()> {
+        let config = self.config.clone();
+        let now = record.ended;
+        if let (Outcome::Redirect, Some(target), true) = (record.outcome, record.links.first(), hops < ROBOTS_HOPS_MAX)
+        {
+            return self.send_on_errand(ruled, target.url.clone(), hops + 1);
+        }
+        let body = record.robots.as_deref().unwrap_or_default();
+        // An answer that broke off or never came to an end says nothing of the rules.
+        let answered = record.status != 0
+            && (record.outcome == Outcome::of_status(record.status) || record.outcome == Outcome::BadRedirect);
+        let access = Access::judge(if answered { Fetched::Answer(record.status, body) } else { Fetched::Unreachable });
+        let state = self.host_mut(ruled);
+        match (record.outcome, access) {
+            (Outcome::NotModified, _) if matches!(state.robots, Robots::Known { .. }) => {
+                state.robots_not_modified(now, &config);
+            }
+            (_, Access::Parsed(robots)) => {
+                state.learn(robots.for_agent(&config.agent), record.validators.clone(), now, &config);
+            }
+            (_, Access::AllowAll) => state.learn(Rules::allow_all(), Validators::default(), now, &config),
+            (_, Access::DisallowAll) => {
+                self.robots_failed(ruled, Some(record), now);
+                return Ok(());
+            }
+        }
+        self.host_mut(ruled).failures = 0;
+        // The clock was wound before the Crawl-delay was known.
+        if record.entry.url.host() == *ruled {
+            self.host_mut(ruled).contacted(record.started, record.ended, &config);
+        }
+        self.wake(ruled);
+        Ok(())
+    }
+
+    /// No rules could be had: nothing may be fetched for now. After several tries the host is given up.
+    pub(super) fn robots_failed(&mut self, ruled: &Host, record: Option<&VisitRecord>, now: Timestamp) {
+        let config = self.config.clone();
+        let jitter = self.random.unit();
+        let state = self.host_mut(ruled);
+        state.robots = Robots::Unknown;
+        // A failure of this host to answer was counted with the visit; an answer such as 500, or the failure of
+        // another host that has the rules, was not.
+        if !record.is_some_and(|r| r.outcome.is_host_trouble() && r.entry.url.host() == *ruled) {
+            state.failures = state.failures.saturating_add(1);
+            let grown = config.failure_ms_first << (2 * u32::from(state.failures - 1).min(8));
+            let pause = (grown.min(config.backoff_ms_max) as f64 * (0.75 + 0.5 * jitter)) as u64;
+            state.backoff_until = state.backoff_until.max(now.plus_ms(pause));
+            if state.failures >= config.host_failures_max {
+                state.failures = 0;
+                state.down = Some((Outcome::RobotsUnreachable, now.plus_ms(config.down_ms)));
+            }
+        } else if let Some((outcome, _)) = &mut state.down {
+            *outcome = Outcome::RobotsUnreachable;
+        }
+        self.wake(ruled);
+    }
+
+    /// A redirected robots.txt is fetched in the turn of the host it was redirected to.
+    pub(super) fn send_on_errand(&mut self, ruled: &Host, url: Url, hops: u8) -> Result<()> {
+        let visited = url.host();
+        self.host_mut(ruled).robots = Robots::Elsewhere;
+        let state = self.host_mut(&visited);
+        state.errands.push(Errand { url, for_host: ruled.clone(), hops });
+        let key = visited.fingerprint().0;
+        let slot = match self.hosts[&key].slot {
+            Some(slot) => slot,
+            None => self.open_slot(key),
+        };
+        self.schedule(slot);
+        Ok(())
+    }
+
+    pub(super) fn wake(&mut self, host: &Host) {
+        if let Some(slot) = self.hosts.get(&host.fingerprint().0).and_then(|s| s.slot) {
+            self.schedule_or_release(slot);
+        }
+    }
+
+    pub(super) fn add_ghost(&mut self, entry: &Entry) {
+        *self.ghosts.entry(ghost_key(entry)).or_default() += 1;
+    }
+
+    /// To be called when the log was replayed after a crash. A contact without an end was under way when the
+    /// process died, at `died` or before: the host's pause begins when it has surely done with it.
+    pub fn recover(&mut self, died: Timestamp) {
+        let config = self.config.clone();
+        for state in self.hosts.values_mut() {
+            if let Some(started) = state.issued.take() {
+                state.lost_contact(started, died, &config);
+            }
+        }
+        let slots: Vec<u32> = self.hosts.values().filter_map(|s| s.slot).collect();
+        self.ready.clear();
+        for slot in slots {
+            self.slots[slot as usize].queued = false;
+            self.schedule_or_release(slot);
+        }
+    }
+}

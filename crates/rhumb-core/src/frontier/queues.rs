@@ -1,0 +1,144 @@
+//! Front queues, back queues and the ready heap: how a URL moves from one to the next.
+
+use std::cmp::Reverse;
+
+use rhumb_store::codec::Take;
+use rhumb_store::fifo::{Fifo, FifoDisk};
+use rhumb_store::{Result, Timestamp};
+
+use super::host::{Connection, HostState, Robots};
+use super::{Frontier, MOVES_MAX, Slot, malformed};
+use crate::url::Host;
+use crate::visit::Entry;
+
+impl Frontier {
+    pub(super) fn admit_revisits(&mut self, now: Timestamp) -> Result<()> {
+        if self.config.revisit_ms.is_none() {
+            return Ok(());
+        }
+        for _ in 0..MOVES_MAX {
+            if self.revisit_head.is_none() {
+                let Some(bytes) = self.with_disk(|this, on| this.revisits.pop(on))? else { return Ok(()) };
+                let mut take = Take::new(&bytes);
+                let due = Timestamp(take.u64().map_err(malformed)?);
+                self.revisit_head = Some((due, take.rest().to_vec()));
+            }
+            match self.revisit_head.take() {
+                Some((due, entry)) if due <= now => self.admit(&Entry::from_bytes(&entry).map_err(malformed)?)?,
+                later => {
+                    self.revisit_head = later;
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves URLs from the front queues until `wanted` back queues are in use.
+    pub(super) fn fill_back_queues(&mut self, wanted: usize) -> Result<()> {
+        for _ in 0..MOVES_MAX {
+            if self.slots_used() >= wanted || self.waiting_in_front() == 0 {
+                return Ok(());
+            }
+            // Biased random selection: each level is half as likely as the one above it.
+            let filled: Vec<usize> = (0..self.front.len()).filter(|&i| !self.front[i].is_empty()).collect();
+            let drawn = (self.random.next().trailing_ones() as usize).min(filled.len() - 1);
+            let level = filled[drawn];
+            if let Some(bytes) = self.with_disk(|this, on| this.front[level].pop(on))? {
+                self.place(&Entry::from_bytes(&bytes).map_err(malformed)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends a URL to its host's back queue, opening one if there is none.
+    pub(super) fn place(&mut self, entry: &Entry) -> Result<()> {
+        let host = entry.url.host();
+        let key = host.fingerprint().0;
+        let state = self.host_mut(&host);
+        let (slot, opened) = match state.slot {
+            Some(slot) => (slot, false),
+            None => (self.open_slot(key), true),
+        };
+        let bytes = entry.to_bytes();
+        self.with_disk(|this, on| this.slots[slot as usize].queue.push(&bytes, on))?;
+        if opened || !self.slots[slot as usize].queued {
+            self.schedule(slot);
+        }
+        Ok(())
+    }
+
+    pub(super) fn open_slot(&mut self, key: u64) -> u32 {
+        let slot = self.slots_free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        self.slots[slot as usize].host = key;
+        let state = self.hosts.get_mut(&key).expect("a back queue's host is in the host table");
+        state.slot = Some(slot);
+        // The name is looked up as soon as the host has a back queue, so that no visit has to wait for it.
+        if state.addresses.is_none() && !state.resolving && state.down.is_none() && state.host.ip_literal().is_none() {
+            state.resolving = true;
+            self.unresolved.push(state.host.clone());
+        }
+        slot
+    }
+
+    /// Puts a back queue into the ready heap, unless something must happen first.
+    pub(super) fn schedule(&mut self, slot: u32) {
+        let queued = self.slots[slot as usize].queued;
+        let state = &self.hosts[&self.slots[slot as usize].host];
+        let parked = matches!(state.robots, Robots::Elsewhere) && state.errands.is_empty() && state.down.is_none();
+        let closing = matches!(state.connection, Connection::Closing(_));
+        let waits = self.slots[slot as usize].in_line || state.in_flight.is_some() || state.resolving;
+        if state.slot != Some(slot) || queued || waits || parked || closing {
+            return;
+        }
+        // A host that is given up is not contacted, so its URLs need not wait to be told.
+        let at = if state.down.is_some() { Timestamp(0) } else { state.ready_at() };
+        self.ready.push(Reverse((at, slot)));
+        self.slots[slot as usize].queued = true;
+    }
+
+    pub(super) fn schedule_or_release(&mut self, slot: u32) {
+        let key = self.slots[slot as usize].host;
+        let state = self.hosts.get_mut(&key).expect("a back queue's host is in the host table");
+        let empty = self.slots[slot as usize].queue.is_empty() && state.errands.is_empty();
+        let queued = self.slots[slot as usize].queued || self.slots[slot as usize].in_line;
+        if empty && !queued && state.in_flight.is_none() && !state.resolving && state.slot == Some(slot) {
+            state.slot = None;
+            let address = state.addresses.as_ref().and_then(|(a, _)| a.first().copied());
+            self.slots_free.push(slot);
+            // Its turn at the address, if it had one, goes to the next.
+            address.into_iter().for_each(|address| self.wake_next_at(address));
+        } else {
+            self.schedule(slot);
+        }
+    }
+
+    pub(super) fn slots_used(&self) -> usize {
+        self.slots.len() - self.slots_free.len()
+    }
+
+    pub(super) fn has_slot_for(&self, entry: &Entry) -> bool {
+        self.slots_used() < self.config.back_queues
+            || self.hosts.get(&entry.url.host().fingerprint().0).is_some_and(|h| h.slot.is_some())
+    }
+
+    pub(super) fn waiting_in_front(&self) -> u64 {
+        self.front.iter().map(Fifo::len).sum()
+    }
+
+    pub(super) fn host_mut(&mut self, host: &Host) -> &mut HostState {
+        self.hosts.entry(host.fingerprint().0).or_insert_with(|| HostState::new(host.clone()))
+    }
+
+    pub(super) fn with_disk<T>(&mut self, f: impl FnOnce(&mut Self, &mut FifoDisk<'_>) -> Result<T>) -> Result<T> {
+        let disk = self.disk.clone();
+        let mut next_name = self.next_segment;
+        let chunk_bytes = self.config.chunk_bytes;
+        let done = f(self, &mut FifoDisk { disk: &*disk, next_name: &mut next_name, chunk_bytes });
+        self.next_segment = next_name;
+        done
+    }
+}

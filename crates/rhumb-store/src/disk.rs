@@ -254,11 +254,17 @@ impl Disk for Overlay {
     }
 
     fn open(&self, name: &str) -> Result<Box<dyn DiskFile>> {
-        let below = match self.files().get(name) {
+        let mut files = self.files();
+        let below = match files.get(name) {
             Some(Change::Bytes(_)) => None,
             Some(Change::Cut(_)) => Some(self.below.open(name)?),
             Some(Change::Removed) => return Err(removed(name)),
-            None => return self.below.open(name),
+            None => {
+                // Nothing was cut yet, but what is appended must not reach the file below.
+                let below = self.below.open(name)?;
+                files.insert(name.to_string(), Change::Cut(below.len()?));
+                Some(below)
+            }
         };
         Ok(Box::new(OverlayFile { name: name.to_string(), files: self.files.clone(), below }))
     }
@@ -425,6 +431,8 @@ mod tests {
 
         let overlay = Overlay::new(disk.clone());
         overlay.replace("b", b"new").expect("replace");
+        overlay.open("a").and_then(|mut a| a.append(b"!")).expect("append");
+        assert_eq!(overlay.read("a").expect("read"), b"two!");
         overlay.truncate("a", 1).expect("cut");
         assert_eq!(overlay.read("a").expect("read"), b"t");
         let mut file = overlay.open("a").expect("open");

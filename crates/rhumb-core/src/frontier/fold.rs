@@ -188,8 +188,11 @@ impl Frontier {
                 state.failures = 0;
                 state.down = Some((Outcome::RobotsUnreachable, now.plus_ms(config.down_ms)));
             }
-        } else if let Some((outcome, _)) = &mut state.down {
-            *outcome = Outcome::RobotsUnreachable;
+        } else if let (Some((outcome, _)), Some(record)) = (&mut state.down, record) {
+            // A host that cannot even be connected to is better described by that.
+            let no_connection =
+                matches!(record.outcome, Outcome::Refused | Outcome::ConnectTimeout | Outcome::TlsFailed);
+            *outcome = if no_connection { record.outcome } else { Outcome::RobotsUnreachable };
         }
         self.wake(ruled);
     }

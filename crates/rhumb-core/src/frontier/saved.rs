@@ -105,7 +105,7 @@ impl Frontier {
         let saved = from.u64()? as usize;
         for level in 0..saved {
             let queue = Fifo::load(from)?;
-            // Fewer levels than before: what had its own goes to the last.
+            // With another number of levels the checkpoint is of no use, and the log is folded anew.
             if level < self.front.len() {
                 self.front[level] = queue;
             } else {

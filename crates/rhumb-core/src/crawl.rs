@@ -11,7 +11,8 @@ use rhumb_store::archive::ArchiveEnd;
 use rhumb_store::codec::{Malformed, Put, Take};
 use rhumb_store::disk::Disk;
 use rhumb_store::log::Position;
-use rhumb_store::{Result, StoreError, Timestamp};
+use rhumb_store::table::{TableDone, TableWork};
+use rhumb_store::{Result, StoreError, Timestamp, checkpoint};
 
 use crate::frontier::{Frontier, FrontierConfig, Next};
 use crate::handover::Batch;
@@ -22,6 +23,61 @@ use crate::seen::ContentSeen;
 use crate::sieve::{FingerprintSet, Offered, Sieve, SieveConfig};
 use crate::url::Url;
 use crate::visit::{Entry, VisitRecord};
+
+/// Where the state keeps its files.
+pub const STATE_DIRS: [&str; 3] = [rhumb_store::fifo::DIR, crate::sieve::DIR, crate::frontier::HOSTS_DIR];
+
+/// A checkpoint on its way to the disk.
+pub struct Saved {
+    body: Vec<u8>,
+    unsynced: Vec<String>,
+    garbage: Vec<String>,
+}
+
+impl Saved {
+    /// Makes the checkpoint durable as number `number`: the files it names first, then itself. Only then can what it
+    /// no longer needs be removed. Runs on any thread, while the crawl goes on.
+    pub fn write(self, disk: &dyn Disk, number: u64) -> Result<()> {
+        for name in &self.unsynced {
+            disk.open(name)?.sync()?;
+        }
+        STATE_DIRS.iter().try_for_each(|dir| disk.sync_dir(dir))?;
+        checkpoint::save(disk, number, &self.body)?;
+        self.garbage.iter().try_for_each(|name| disk.remove(name))
+    }
+
+    /// Bytes of the checkpoint itself.
+    pub fn len(&self) -> usize {
+        self.body.len()
+    }
+
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.body.is_empty()
+    }
+}
+
+/// Work that takes long. It is decided here and done elsewhere: hand what [`Crawl::take_work`] gives to any thread, and the
+/// result to [`Crawl::finish_work`].
+pub enum Work {
+    /// Merging host states on disk.
+    Hosts(TableWork),
+}
+
+/// The result of a [`Work`].
+pub enum WorkDone {
+    /// Host states are merged.
+    Hosts(TableDone),
+}
+
+impl Work {
+    /// Does it.
+    pub fn run(self) -> Result<WorkDone> {
+        match self {
+            Work::Hosts(work) => work.run().map(WorkDone::Hosts),
+        }
+    }
+}
 
 /// Bounds of all parts of the state.
 #[derive(Clone, Debug)]
@@ -125,9 +181,9 @@ impl Crawl {
                 }
                 found.push(&entry.url, entry.depth, 0, true);
             }
-            Record::Issued { host, at, .. } => self.frontier.issued(host, *at),
+            Record::Issued { host, at, .. } => self.frontier.issued(host, *at)?,
             Record::Dropped { entry, outcome, .. } => {
-                self.frontier.dropped_in_log(entry);
+                self.frontier.dropped_in_log(entry)?;
                 self.count(*outcome);
             }
             Record::Visited(visit) => self.fold_visit(visit, found)?,
@@ -216,9 +272,32 @@ impl Crawl {
         Ok(next)
     }
 
-    /// The body of a checkpoint: everything up to [`Crawl::position`].
-    pub fn save(&mut self) -> Result<Vec<u8>> {
+    /// Work that is due. There are few kinds, and one of each is out at a time.
+    pub fn take_work(&mut self) -> Option<Work> {
+        self.frontier.take_work().map(Work::Hosts)
+    }
+
+    /// Takes in the result of a piece of work.
+    pub fn finish_work(&mut self, done: WorkDone) -> Result<()> {
+        match done {
+            WorkDone::Hosts(done) => self.frontier.finish_work(done),
+        }
+        Ok(())
+    }
+
+    /// Does all work that is due at once, for drivers without threads.
+    pub fn work(&mut self) -> Result<()> {
+        while let Some(work) = self.take_work() {
+            self.finish_work(work.run()?)?;
+        }
+        Ok(())
+    }
+
+    /// A checkpoint of everything up to [`Crawl::position`]. It is cheap: what changed was written to files, which remain to be
+    /// made durable.
+    pub fn save(&mut self) -> Result<Saved> {
         self.flush()?;
+        let mut unsynced = Vec::new();
         let mut into = Vec::new();
         into.put_u64(u64::from(self.position.segment));
         into.put_u64(self.position.offset);
@@ -242,8 +321,10 @@ impl Crawl {
         }
         self.seen.lock().expect("nobody panics while remembering content").save(&mut into);
         self.sieve.save(&mut into);
-        self.frontier.save(&mut into)?;
-        Ok(into)
+        self.frontier.save(&mut into, &mut unsynced)?;
+        let mut garbage = self.sieve.take_garbage();
+        garbage.append(&mut self.frontier.take_garbage());
+        Ok(Saved { body: into, unsynced, garbage })
     }
 
     /// Reads what [`Crawl::save`] wrote.
@@ -254,7 +335,7 @@ impl Crawl {
         crawl.load_counts(&mut from).map_err(malformed)?;
         crawl.seen.lock().expect("nobody panics while remembering content").load(&mut from).map_err(malformed)?;
         crawl.sieve = Sieve::load(disk, config.sieve.clone(), &mut from)?;
-        crawl.frontier.load(&mut from).map_err(malformed)?;
+        crawl.frontier.load(&mut from)?;
         Ok(crawl)
     }
 
@@ -291,19 +372,12 @@ impl Crawl {
         Ok(())
     }
 
-    /// Files that a checkpoint written after this call no longer needs.
-    pub fn take_garbage(&mut self) -> Vec<String> {
-        let mut names = self.sieve.take_garbage();
-        names.append(&mut self.frontier.take_garbage());
-        names
-    }
-
     /// Removes state files that the loaded checkpoint does not know: they were written after it, and the replay
     /// of the log writes them again.
     pub fn remove_strays(&self, disk: &dyn Disk) -> Result<()> {
         let mut needed = self.frontier.file_names();
         needed.extend(self.sieve.run_names().map(String::from));
-        for dir in [rhumb_store::fifo::DIR, crate::sieve::DIR] {
+        for dir in STATE_DIRS {
             for name in disk.list(dir)? {
                 let name = format!("{dir}/{name}");
                 if !needed.contains(&name) {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use rhumb_core::Timestamp;
-use rhumb_core::crawl::Crawl;
+use rhumb_core::crawl::{Crawl, Saved, WorkDone};
 use rhumb_core::filter::{Filter, FilterError};
 use rhumb_core::frontier::Next;
 use rhumb_core::handover::Batch;
@@ -59,6 +59,8 @@ pub(crate) enum Event {
     Resolved(Host, Result<Answer, DnsError>),
     Closed(Host),
     Synced(Result<(), StoreError>),
+    Worked(Result<WorkDone, StoreError>),
+    Checkpointed(Result<(), StoreError>),
     Panicked,
 }
 
@@ -88,7 +90,6 @@ pub struct Engine {
     in_filter: (usize, usize),
     clock: Clock,
     checkpoint_number: u64,
-    checkpoint_position: Position,
     cpu_ms_at_start: u64,
     status: Shared,
     found: Batch,
@@ -129,7 +130,6 @@ impl Engine {
             in_filter: (0, 0),
             clock,
             checkpoint_number,
-            checkpoint_position,
             cpu_ms_at_start: status::cpu_ms(),
             status: Arc::default(),
             found: Batch::default(),
@@ -192,8 +192,13 @@ impl Engine {
         if let Err(e) = &answering {
             tracing::warn!(error = %e, "no status socket; `rhumb status` will not see this crawl while it runs");
         }
-        let ended = self.turn_until_done(&mut stop, &mut inbox, &events, &resolver, &shards).await;
+        let mut chores = Chores::new(&self.settings);
+        let ended = self.turn_until_done(&mut stop, &mut inbox, &events, &resolver, &shards, &mut chores).await;
         shards.drain(..).for_each(Shard::stop);
+        let ended = match ended {
+            Ok(end) => self.settle(&mut inbox, &mut chores).await.map(|()| end),
+            failed => failed,
+        };
         // A failed write leaves the log as it is; a checkpoint on top could only make it worse.
         let end = ended?;
         self.record(&Record::Closed(self.clock.now()))?;
@@ -214,16 +219,16 @@ impl Engine {
         events: &UnboundedSender<Event>,
         resolver: &Arc<Resolver>,
         shards: &[Shard],
+        chores: &mut Chores,
     ) -> Result<End, CrawlError> {
         let mut arrived = Vec::with_capacity(256);
-        let mut chores = Chores::new(&self.settings);
         let mut ending: Option<(End, Instant)> = None;
         let mut stoppable = true;
         self.record(&Record::Opened(self.clock.now()))?;
         self.publish("running");
         loop {
             for event in arrived.drain(..) {
-                self.handle(event, &mut chores)?;
+                self.handle(event, chores)?;
             }
             self.pass_on()?;
             let now = self.clock.now();
@@ -245,7 +250,7 @@ impl Engine {
                 (Asked::LimitReached, None) if in_flight == 0 => return Ok(End::Limit),
                 _ => {}
             }
-            self.do_chores(&mut chores, events)?;
+            self.do_chores(chores, events)?;
             let wake = match asked {
                 Asked::WaitUntil(at) => self.clock.instant(at).min(chores.next()),
                 _ => chores.next(),
@@ -263,6 +268,25 @@ impl Engine {
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
         }
+    }
+
+    /// Waits for what other threads do with the state's files: a checkpoint under way, and work that ends soon. Work that takes longer
+    /// is begun again by the next start.
+    async fn settle(&mut self, inbox: &mut UnboundedReceiver<Event>, chores: &mut Chores) -> Result<(), CrawlError> {
+        let patience = tokio::time::Instant::now() + SETTLE;
+        while chores.checkpointing || chores.working > 0 {
+            let event = if chores.checkpointing {
+                inbox.recv().await
+            } else {
+                let Ok(event) = tokio::time::timeout_at(patience, inbox.recv()).await else { return Ok(()) };
+                event
+            };
+            // Visits that end now were abandoned; they wait again.
+            if let Some(event @ (Event::Worked(_) | Event::Checkpointed(_))) = event {
+                self.handle(event, chores)?;
+            }
+        }
+        Ok(())
     }
 
     fn time_is_up(&self) -> bool {
@@ -290,11 +314,19 @@ impl Engine {
             Event::Resolved(host, answer) => {
                 let now = self.clock.now();
                 let answer = self.judge_addresses(&host, answer);
-                self.crawl.frontier.resolved(&host, answer, now);
+                self.crawl.frontier.resolved(&host, answer, now)?;
             }
             Event::Closed(host) => self.crawl.frontier.connection_closed(&host),
             Event::Synced(done) => {
                 chores.syncing = false;
+                done?;
+            }
+            Event::Worked(done) => {
+                chores.working -= 1;
+                self.crawl.finish_work(done?)?;
+            }
+            Event::Checkpointed(done) => {
+                chores.checkpointing = false;
                 done?;
             }
             Event::Panicked => return Err(CrawlError::Panicked),
@@ -430,34 +462,52 @@ impl Engine {
                 let _ = events.send(Event::Synced(synced));
             });
         }
-        if now >= chores.checkpoint {
-            self.checkpoint()?;
-            chores.checkpoint = Instant::now() + self.settings.checkpoint_every;
+        if now >= chores.checkpoint && !chores.checkpointing {
+            chores.checkpoint = now + self.settings.checkpoint_every;
+            chores.checkpointing = true;
+            let saved = self.save()?;
+            self.checkpoint_number += 1;
+            let (disk, number) = (self.disk.clone(), self.checkpoint_number);
+            let (archive, index, log) =
+                (self.archive.sync_handle()?, self.index.sync_handle()?, self.log.sync_handle()?);
+            let events = events.clone();
+            tokio::task::spawn_blocking(move || {
+                let synced = [archive, index, Some(log)].into_iter().flatten().try_for_each(|mut file| file.sync());
+                let written = synced.and_then(|()| saved.write(&*disk, number));
+                let _ = events.send(Event::Checkpointed(written));
+            });
+        }
+        while let Some(work) = self.crawl.take_work() {
+            chores.working += 1;
+            let events = events.clone();
+            tokio::task::spawn_blocking(move || {
+                let _ = events.send(Event::Worked(work.run()));
+            });
         }
         Ok(())
     }
 
-    /// Writes the state, so that the next start need not read the log up to here.
-    fn checkpoint(&mut self) -> Result<(), CrawlError> {
+    /// Takes the state as of now. Everything the log says so far is committed first.
+    fn save(&mut self) -> Result<Saved, CrawlError> {
         self.commit()?;
-        self.crawl.totals.ran_ms += self.clock.ran().as_millis() as u64;
-        self.crawl.totals.cpu_ms += status::cpu_ms().saturating_sub(self.cpu_ms_at_start);
+        let totals = &mut self.crawl.totals;
+        let before = (totals.ran_ms, totals.cpu_ms);
+        totals.ran_ms += self.clock.ran().as_millis() as u64;
+        totals.cpu_ms += status::cpu_ms().saturating_sub(self.cpu_ms_at_start);
         self.crawl.index_end = self.index.end();
-        let body = self.crawl.save();
-        self.crawl.totals.ran_ms -= self.clock.ran().as_millis().min(u128::from(self.crawl.totals.ran_ms)) as u64;
-        self.crawl.totals.cpu_ms -= status::cpu_ms().saturating_sub(self.cpu_ms_at_start).min(self.crawl.totals.cpu_ms);
-        let body = body?;
-        let garbage = self.crawl.take_garbage();
-        for dir in [rhumb_store::fifo::DIR, rhumb_core::sieve::DIR] {
-            self.disk.sync_dir(dir)?;
-        }
+        let saved = self.crawl.save();
+        (self.crawl.totals.ran_ms, self.crawl.totals.cpu_ms) = before;
+        Ok(saved?)
+    }
+
+    /// Writes the state, so that the next start need not read the log up to here, and waits for it.
+    fn checkpoint(&mut self) -> Result<(), CrawlError> {
+        let saved = self.save()?;
         self.archive.sync()?;
         self.index.sync()?;
         self.log.sync()?;
         self.checkpoint_number += 1;
-        checkpoint::save(&*self.disk, self.checkpoint_number, &body)?;
-        self.checkpoint_position = self.crawl.position;
-        garbage.iter().try_for_each(|name| self.disk.remove(name))?;
+        saved.write(&*self.disk, self.checkpoint_number)?;
         Ok(())
     }
 
@@ -521,6 +571,7 @@ enum Asked {
 }
 
 const TICK: Duration = Duration::from_secs(1);
+const SETTLE: Duration = Duration::from_secs(2);
 
 /// When what is to be done besides visits.
 struct Chores {
@@ -528,6 +579,9 @@ struct Chores {
     sync: Instant,
     syncing: bool,
     checkpoint: Instant,
+    checkpointing: bool,
+    /// Pieces of work under way on other threads.
+    working: usize,
 }
 
 impl Chores {
@@ -538,12 +592,14 @@ impl Chores {
             sync: now + settings.sync_every,
             syncing: false,
             checkpoint: now + settings.checkpoint_every,
+            checkpointing: false,
+            working: 0,
         }
     }
 
     fn next(&self) -> Instant {
-        let first = self.tick.min(self.checkpoint);
-        if self.syncing { first } else { first.min(self.sync) }
+        let first = if self.syncing { self.tick } else { self.tick.min(self.sync) };
+        if self.checkpointing { first } else { first.min(self.checkpoint) }
     }
 }
 

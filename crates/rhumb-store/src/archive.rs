@@ -242,6 +242,11 @@ impl ArchiveIndex {
         Ok(())
     }
 
+    /// A handle with which another thread can sync the file being written.
+    pub fn sync_handle(&self) -> Result<Option<Box<dyn DiskFile>>> {
+        self.file.as_ref().map(|f| f.handle()).transpose()
+    }
+
     /// Waits until the lines survive a power loss.
     pub fn sync(&mut self) -> Result<()> {
         self.file.as_mut().map_or(Ok(()), |f| f.sync())

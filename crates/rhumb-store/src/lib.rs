@@ -1,7 +1,7 @@
 //! Keeps bytes: the visit log, disk queues, sorted runs, the page archive, checkpoints.
 //!
 //! Everything durable goes through the small [`disk::Disk`] trait. Nothing here knows what a URL is.
-//! Read [`log`] first (the crawl's truth), then [`fifo`] and [`runs`] (what folds over it keep on
+//! Read [`log`] first (the crawl's truth), then [`fifo`], [`runs`] and [`table`] (what folds over it keep on
 //! disk), [`checkpoint`], and [`archive`] with [`warc`] (where pages lie).
 
 pub mod archive;
@@ -12,6 +12,7 @@ pub mod error;
 pub mod fifo;
 pub mod log;
 pub mod runs;
+pub mod table;
 pub mod time;
 pub mod warc;
 

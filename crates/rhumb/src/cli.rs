@@ -389,6 +389,12 @@ pub enum BenchCommand {
         /// Hosts they are on.
         #[arg(long, default_value_t = 10_000)]
         hosts: u64,
+        /// One visit for so many URLs admitted.
+        #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
+        visit_every: u64,
+        /// The setting of a whole crawl, of which the frontier has its share.
+        #[arg(long, default_value = "512MiB")]
+        memory: Size,
         /// Where to put the queues [default: a temporary directory]
         #[arg(long)]
         dir: Option<PathBuf>,

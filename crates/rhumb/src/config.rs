@@ -405,7 +405,6 @@ impl Config {
             frontier: FrontierConfig {
                 agent: product_token(agent).to_string(),
                 back_queues: 3 * c.workers,
-                back_queues_max: (memory / 8 / 4096).max(3 * c.workers),
                 delay_ms_min: p.delay.ms(),
                 delay_factor: p.delay_factor,
                 crawl_delay_ms_max: p.crawl_delay_max.ms(),
@@ -423,7 +422,8 @@ impl Config {
                 idle_max: idle_max(c.workers),
                 revisit_ms: c.continuous.then(|| c.revisit.ms()),
                 ..FrontierConfig::default()
-            },
+            }
+            .within(memory / 4),
             sieve: SieveConfig {
                 bloom_bytes_max: memory / 4,
                 recent_keys: (memory / 64 / 8).next_power_of_two() / 2,

@@ -1,5 +1,10 @@
 //! Bounds and delays of the frontier.
 
+use rhumb_store::table::TableConfig;
+
+/// What one more back queue may take: two blocks, its host, its place in the heap.
+const BACK_QUEUE_BYTES: usize = 10 << 10;
+
 /// Bounds and delays of a frontier.
 #[derive(Clone, Debug)]
 pub struct FrontierConfig {
@@ -39,8 +44,16 @@ pub struct FrontierConfig {
     pub keep_alive_ms: u64,
     /// Idle connections kept at the most; the one idle for longest goes first.
     pub idle_max: usize,
-    /// Bytes of a queue's end that become a file.
-    pub chunk_bytes: usize,
+    /// A back queue keeps two blocks of this size in memory, the rest on disk.
+    pub block_bytes: usize,
+    /// A front queue does so with blocks of this size.
+    pub front_block_bytes: usize,
+    /// Memory of the hosts in play; one with a back queue stays in any case.
+    pub hosts_bytes_max: usize,
+    /// Memory of the table of the other hosts.
+    pub table: TableConfig,
+    /// Entries finished behind the checkpoint that a replay remembers before it takes them out of the queues.
+    pub ghosts_max: usize,
     /// Continuous mode: a fetched page is due again after this time.
     pub revisit_ms: Option<u64>,
 }
@@ -66,8 +79,27 @@ impl Default for FrontierConfig {
             retry_after_ms_max: 24 * 3_600_000,
             keep_alive_ms: 5_000,
             idle_max: 512,
-            chunk_bytes: 32 << 10,
+            block_bytes: 4 << 10,
+            front_block_bytes: 64 << 10,
+            hosts_bytes_max: 32 << 20,
+            table: TableConfig { memory_bytes_max: 8 << 20, filter_bytes_max: 8 << 20 },
+            ghosts_max: 1 << 18,
             revisit_ms: None,
+        }
+    }
+}
+
+impl FrontierConfig {
+    /// Divides a memory budget: half for back queues (their number follows), a quarter for the hosts in play, a
+    /// quarter for the table of the others.
+    pub fn within(self, bytes: usize) -> FrontierConfig {
+        FrontierConfig {
+            back_queues_max: (bytes / 2 / BACK_QUEUE_BYTES).max(self.back_queues),
+            front_block_bytes: (bytes / 1024).clamp(4 << 10, 64 << 10),
+            hosts_bytes_max: bytes / 4,
+            table: TableConfig { memory_bytes_max: bytes / 8, filter_bytes_max: bytes / 8 },
+            ghosts_max: (bytes / 256).max(1_000),
+            ..self
         }
     }
 }

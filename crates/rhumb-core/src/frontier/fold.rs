@@ -3,11 +3,13 @@
 //! A running crawl and a replay after a crash take the same path; only `next_visit` tells them apart, because a replay
 //! never asked it.
 
+use std::collections::btree_map::Entry::{Occupied, Vacant};
+
 use rhumb_store::codec::Put;
 use rhumb_store::{Result, Timestamp};
 
 use super::host::{Errand, Robots};
-use super::{Frontier, ROBOTS_HOPS_MAX, ghost_key, take_one};
+use super::{Frontier, ROBOTS_HOPS_MAX, ghost_key};
 use crate::outcome::Outcome;
 use crate::robots::{Access, Fetched, Rules};
 use crate::url::{Host, Url};
@@ -25,16 +27,22 @@ impl Frontier {
     }
 
     /// A contact was announced in the log.
-    pub fn issued(&mut self, host: &Host, at: Timestamp) {
-        self.host_mut(host).issued = Some(at);
+    pub fn issued(&mut self, host: &Host, at: Timestamp) -> Result<()> {
+        self.hosts.open(host)?.issued = Some(at);
+        Ok(())
     }
 
     /// The log says that a URL left the frontier without a visit. In a running crawl `next_visit` took it out
     /// already; in a replay it still waits somewhere.
-    pub fn dropped_in_log(&mut self, entry: &Entry) {
-        if !take_one(&mut self.dropping, entry.url.fingerprint().0) {
-            self.add_ghost(entry);
+    pub fn dropped_in_log(&mut self, entry: &Entry) -> Result<()> {
+        match self.dropping.entry(entry.url.fingerprint().0) {
+            Occupied(mut count) if *count.get() > 1 => *count.get_mut() -= 1,
+            Occupied(last) => {
+                last.remove();
+            }
+            Vacant(_) => self.add_ghost(entry)?,
         }
+        Ok(())
     }
 
     /// A visit is finished: winds the host's clocks, learns its rules, puts back what is to be tried again.
@@ -43,7 +51,7 @@ impl Frontier {
         let now = record.ended;
         let config = self.config.clone();
         let jitter = self.random.unit();
-        let state = self.host_mut(&host);
+        let state = self.hosts.open(&host)?;
         state.issued = None;
         let flown = state.in_flight.take();
         if record.contacted() {
@@ -92,12 +100,12 @@ impl Frontier {
             Purpose::Page => {
                 let known = flown.and_then(|f| f.entry).is_some_and(|e| e.url == record.entry.url);
                 if !known {
-                    self.add_ghost(&record.entry);
+                    self.add_ghost(&record.entry)?;
                 }
                 self.put_back(record)?;
             }
             Purpose::Robots { host: ruled, hops } => {
-                if let Some(state) = self.hosts.get_mut(&host.fingerprint().0) {
+                if let Some(state) = self.hosts.get_mut(host.fingerprint().0) {
                     state.errands.retain(|e| e.for_host != *ruled);
                 }
                 self.robots_answered(ruled, *hops, record)?;
@@ -108,7 +116,8 @@ impl Frontier {
                 }
             }
         }
-        if let Some(slot) = self.hosts.get(&host.fingerprint().0).and_then(|s| s.slot) {
+        self.hosts.recount(host.fingerprint().0);
+        if let Some(slot) = self.hosts.get(host.fingerprint().0).and_then(|s| s.slot) {
             self.schedule_or_release(slot);
         }
         Ok(())
@@ -131,7 +140,7 @@ impl Frontier {
             let mut bytes = Vec::new();
             bytes.put_u64(record.ended.plus_ms(revisit_ms).0);
             entry.put(&mut bytes);
-            self.with_disk(|this, on| this.revisits.push(&bytes, on))?;
+            self.with_front(|this, on| this.revisits.push(&bytes, on))?;
         }
         Ok(())
     }
@@ -148,7 +157,7 @@ impl Frontier {
         let answered = record.status != 0
             && (record.outcome == Outcome::of_status(record.status) || record.outcome == Outcome::BadRedirect);
         let access = Access::judge(if answered { Fetched::Answer(record.status, body) } else { Fetched::Unreachable });
-        let state = self.host_mut(ruled);
+        let state = self.hosts.open(ruled)?;
         match (record.outcome, access) {
             (Outcome::NotModified, _) if matches!(state.robots, Robots::Known { .. }) => {
                 state.robots_not_modified(now, &config);
@@ -158,24 +167,23 @@ impl Frontier {
             }
             (_, Access::AllowAll) => state.learn(Rules::allow_all(), Validators::default(), now, &config),
             (_, Access::DisallowAll) => {
-                self.robots_failed(ruled, Some(record), now);
-                return Ok(());
+                return self.robots_failed(ruled, Some(record), now);
             }
         }
-        self.host_mut(ruled).failures = 0;
+        self.hosts.open(ruled)?.failures = 0;
         // The clock was wound before the Crawl-delay was known.
         if record.entry.url.host() == *ruled {
-            self.host_mut(ruled).contacted(record.started, record.ended, &config);
+            self.hosts.open(ruled)?.contacted(record.started, record.ended, &config);
         }
         self.wake(ruled);
         Ok(())
     }
 
     /// No rules could be had: nothing may be fetched for now. After several tries the host is given up.
-    pub(super) fn robots_failed(&mut self, ruled: &Host, record: Option<&VisitRecord>, now: Timestamp) {
+    pub(super) fn robots_failed(&mut self, ruled: &Host, record: Option<&VisitRecord>, now: Timestamp) -> Result<()> {
         let config = self.config.clone();
         let jitter = self.random.unit();
-        let state = self.host_mut(ruled);
+        let state = self.hosts.open(ruled)?;
         state.robots = Robots::Unknown;
         // A failure of this host to answer was counted with the visit; an answer such as 500, or the failure of
         // another host that has the rules, was not.
@@ -195,16 +203,17 @@ impl Frontier {
             *outcome = if no_connection { record.outcome } else { Outcome::RobotsUnreachable };
         }
         self.wake(ruled);
+        Ok(())
     }
 
     /// A redirected robots.txt is fetched in the turn of the host it was redirected to.
     pub(super) fn send_on_errand(&mut self, ruled: &Host, url: Url, hops: u8) -> Result<()> {
         let visited = url.host();
-        self.host_mut(ruled).robots = Robots::Elsewhere;
-        let state = self.host_mut(&visited);
+        self.hosts.open(ruled)?.robots = Robots::Elsewhere;
+        let state = self.hosts.open(&visited)?;
         state.errands.push(Errand { url, for_host: ruled.clone(), hops });
         let key = visited.fingerprint().0;
-        let slot = match self.hosts[&key].slot {
+        let slot = match state.slot {
             Some(slot) => slot,
             None => self.open_slot(key),
         };
@@ -213,25 +222,34 @@ impl Frontier {
     }
 
     pub(super) fn wake(&mut self, host: &Host) {
-        if let Some(slot) = self.hosts.get(&host.fingerprint().0).and_then(|s| s.slot) {
+        if let Some(slot) = self.hosts.get(host.fingerprint().0).and_then(|s| s.slot) {
             self.schedule_or_release(slot);
         }
     }
 
-    pub(super) fn add_ghost(&mut self, entry: &Entry) {
+    pub(super) fn add_ghost(&mut self, entry: &Entry) -> Result<()> {
         *self.ghosts.entry(ghost_key(entry)).or_default() += 1;
+        if self.ghosts.len() > self.ghosts_bound {
+            self.sweep_ghosts()?;
+            // What is left waits in the sieve; looking for it all the time would not bring it out.
+            self.ghosts_bound = self.config.ghosts_max.max(2 * self.ghosts.len());
+        }
+        Ok(())
     }
 
     /// To be called when the log was replayed after a crash. A contact without an end was under way when the
     /// process died, at `died` or before: the host's pause begins when it has surely done with it.
     pub fn recover(&mut self, died: Timestamp) {
         let config = self.config.clone();
-        for state in self.hosts.values_mut() {
-            if let Some(started) = state.issued.take() {
+        let issued: Vec<u64> = self.hosts.hot().filter(|(_, s)| s.issued.is_some()).map(|(key, _)| key).collect();
+        for key in issued {
+            if let Some(state) = self.hosts.get_mut(key)
+                && let Some(started) = state.issued.take()
+            {
                 state.lost_contact(started, died, &config);
             }
         }
-        let slots: Vec<u32> = self.hosts.values().filter_map(|s| s.slot).collect();
+        let slots: Vec<u32> = self.hosts.hot().filter_map(|(_, s)| s.slot).collect();
         self.ready.clear();
         for slot in slots {
             self.slots[slot as usize].queued = false;

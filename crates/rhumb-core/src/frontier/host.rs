@@ -41,6 +41,12 @@ pub(super) struct HostState {
     pub connection: Connection,
     /// Fetches this host must do for others: their robots.txt was redirected here.
     pub errands: Vec<Errand>,
+    /// Changed since the last checkpoint.
+    pub dirty: bool,
+    /// Stands in the list of hosts that may leave memory.
+    pub cooling: bool,
+    /// What was last counted of its memory.
+    pub bytes_counted: usize,
 }
 
 #[derive(Debug)]
@@ -94,6 +100,9 @@ impl HostState {
             resolving: false,
             connection: Connection::None,
             errands: Vec::new(),
+            dirty: false,
+            cooling: false,
+            bytes_counted: 0,
         }
     }
 

@@ -14,12 +14,14 @@
 //!
 //! Pure logic: time comes in as an argument, names are resolved by whoever drives it
 //! ([`Frontier::take_unresolved`], [`Frontier::resolved`]), and long queues lie on a `Disk`.
-//! Read `host.rs` next (one host's state), then `queues.rs`, `fold.rs`, `report.rs` and `saved.rs`.
+//! Memory is bounded by the configuration: long queues and hosts out of play lie on disk, and a checkpoint writes what changed.
+//! Read `host.rs` next (one host's state), then `hosts.rs` (all of them), `queues.rs`, `fold.rs`, `report.rs` and `saved.rs`.
 
 mod addresses;
 mod config;
 mod fold;
 mod host;
+mod hosts;
 mod queues;
 mod report;
 mod saved;
@@ -46,7 +48,9 @@ pub use config::FrontierConfig;
 pub use saved::{Counts, Figures};
 
 use addresses::Addresses;
-use host::{Connection, HostState, InFlight, Robots};
+use host::{Connection, InFlight, Robots};
+pub use hosts::DIR as HOSTS_DIR;
+use hosts::Hosts;
 
 /// Redirects of a robots.txt that are followed (RFC 9309, section 2.3.1.2).
 const ROBOTS_HOPS_MAX: u8 = 5;
@@ -76,7 +80,7 @@ pub struct Frontier {
     /// Continuous mode: what is due again, in the order of due times (they are all the same time ahead).
     revisits: Fifo,
     revisit_head: Option<(Timestamp, Vec<u8>)>,
-    hosts: HashMap<u64, HostState, BuildHasherDefault<AsIs>>,
+    hosts: Hosts,
     slots: Vec<Slot>,
     slots_free: Vec<u32>,
     ready: BinaryHeap<Reverse<(Timestamp, u32)>>,
@@ -88,14 +92,20 @@ pub struct Frontier {
     idle_count: usize,
     /// Entries in the queues that were finished already, by fingerprint and attempt: a crash brought them back. A URL
     /// that is to be tried again waits beside its own ghost, and the attempt tells which is which.
-    ghosts: BTreeMap<(u64, u8), u32>,
+    ghosts: Ghosts,
+    /// With so many ghosts they are taken out of the queues.
+    ghosts_bound: usize,
     /// Drops that `next_visit` spoke of and the log does not know yet.
     dropping: BTreeMap<u64, u32>,
     next_segment: u64,
+    /// Files that the next checkpoint no longer needs.
+    garbage: Vec<String>,
     waiting: u64,
     in_flight: u64,
     in_flight_pages: u64,
 }
+
+type Ghosts = HashMap<(u64, u8), u32, BuildHasherDefault<AsIs>>;
 
 /// A back queue.
 #[derive(Debug, Default)]
@@ -115,13 +125,14 @@ impl Frontier {
         Ok(Frontier {
             addresses: Addresses::new(config.per_address),
             front: (0..prioritizer.levels()).map(|_| Fifo::default()).collect(),
+            hosts: Hosts::new(disk.clone(), config.hosts_bytes_max, config.table)?,
+            ghosts_bound: config.ghosts_max,
             disk,
             config: Arc::new(config),
             prioritizer,
             random: Random::new(seed),
             revisits: Fifo::default(),
             revisit_head: None,
-            hosts: HashMap::default(),
             slots: Vec::new(),
             slots_free: Vec::new(),
             ready: BinaryHeap::new(),
@@ -129,9 +140,10 @@ impl Frontier {
             to_close: Vec::new(),
             idle: VecDeque::new(),
             idle_count: 0,
-            ghosts: BTreeMap::new(),
+            ghosts: Ghosts::default(),
             dropping: BTreeMap::new(),
             next_segment: 1,
+            garbage: Vec::new(),
             waiting: 0,
             in_flight: 0,
             in_flight_pages: 0,
@@ -147,7 +159,7 @@ impl Frontier {
             return self.place(entry);
         }
         let bytes = entry.to_bytes();
-        self.with_disk(|this, on| this.front[level].push(&bytes, on))
+        self.with_front(|this, on| this.front[level].push(&bytes, on))
     }
 
     /// What to do now. Call again until it answers `WaitUntil` or `Idle`, or no worker is free.
@@ -188,7 +200,7 @@ impl Frontier {
     /// The turn of one back queue whose time has come. `None`: it went elsewhere, ask the next.
     fn try_slot(&mut self, slot: u32, now: Timestamp) -> Result<Option<Next>> {
         let key = self.slots[slot as usize].host;
-        let state = self.hosts.get_mut(&key).expect("a back queue's host is in the host table");
+        let state = self.hosts.of_slot_mut(&self.slots[slot as usize]);
         if state.in_flight.is_some() || state.resolving || matches!(state.connection, Connection::Closing(_)) {
             return Ok(None);
         }
@@ -196,7 +208,7 @@ impl Frontier {
             Some((outcome, until)) if now < until => {
                 // Those who wait for their rules from here must hear that there are none.
                 for errand in std::mem::take(&mut state.errands) {
-                    self.robots_failed(&errand.for_host, None, now);
+                    self.robots_failed(&errand.for_host, None, now)?;
                 }
                 return self.give_up_one(slot, outcome);
             }
@@ -251,7 +263,7 @@ impl Frontier {
                 return Ok(None);
             }
         };
-        let state = self.hosts.get_mut(&key).expect("a back queue's host is in the host table");
+        let state = self.hosts.of_slot_mut(&self.slots[slot as usize]);
         if let Connection::Idle(address, _) = state.connection {
             self.idle_count -= 1;
             self.addresses.not_idle(address, key);
@@ -266,8 +278,7 @@ impl Frontier {
 
     /// What the host's next contact is for: an errand, its robots.txt, or its first allowed URL.
     fn choose(&mut self, slot: u32, now: Timestamp) -> Result<Choice> {
-        let key = self.slots[slot as usize].host;
-        let state = self.hosts.get_mut(&key).expect("a back queue's host is in the host table");
+        let state = self.hosts.of_slot_mut(&self.slots[slot as usize]);
         if !state.errands.is_empty() {
             let errand = state.errands.remove(0);
             let purpose = Purpose::Robots { host: errand.for_host, hops: errand.hops };
@@ -285,8 +296,7 @@ impl Frontier {
             return Ok(Choice::Fetch(entry, Purpose::Robots { host: state.host.clone(), hops: 0 }));
         }
         let Some(entry) = self.pop(slot)? else { return Ok(Choice::Nothing) };
-        let state = &self.hosts[&key];
-        if !state.allows(&entry.url) {
+        if !self.hosts.of_slot(&self.slots[slot as usize]).allows(&entry.url) {
             return Ok(Choice::Drop(entry, Outcome::RobotsDisallowed));
         }
         Ok(Choice::Fetch(entry, Purpose::Page))
@@ -308,10 +318,10 @@ impl Frontier {
     /// The first entry of a back queue that is not a ghost.
     fn pop(&mut self, slot: u32) -> Result<Option<Entry>> {
         loop {
-            let bytes = self.with_disk(|this, on| this.slots[slot as usize].queue.pop(on))?;
+            let bytes = self.with_back(|this, on| this.slots[slot as usize].queue.pop(on))?;
             let Some(bytes) = bytes else { return Ok(None) };
             let entry = Entry::from_bytes(&bytes).map_err(malformed)?;
-            if !take_one(&mut self.ghosts, ghost_key(&entry)) {
+            if !self.is_ghost(&entry) {
                 return Ok(Some(entry));
             }
             self.waiting -= 1;
@@ -320,7 +330,7 @@ impl Frontier {
 
     /// A connection that was counted but not needed is given back.
     fn unused(&mut self, key: u64) {
-        let state = self.hosts.get_mut(&key).expect("a back queue's host is in the host table");
+        let state = self.hosts.get_mut(key).expect("a back queue's host is in play");
         if let Connection::Busy(address) = state.connection {
             state.connection = Connection::None;
             self.address_freed(address);
@@ -350,7 +360,7 @@ impl Frontier {
     }
 
     fn close_if_idle(&mut self, key: u64, wanted: impl FnOnce(IpAddr, Timestamp) -> bool) -> bool {
-        let Some(state) = self.hosts.get_mut(&key) else { return false };
+        let Some(state) = self.hosts.get_mut(key) else { return false };
         match state.connection {
             Connection::Idle(address, since) if wanted(address, since) => {
                 self.idle_count -= 1;
@@ -366,18 +376,6 @@ impl Frontier {
 
 fn ghost_key(entry: &Entry) -> (u64, u8) {
     (entry.url.fingerprint().0, entry.attempt)
-}
-
-/// Takes one off a count; false if there was none.
-fn take_one<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K) -> bool {
-    match counts.get_mut(&key) {
-        None => return false,
-        Some(1) => {
-            counts.remove(&key);
-        }
-        Some(count) => *count -= 1,
-    }
-    true
 }
 
 enum Choice {

@@ -6,9 +6,8 @@ use rhumb_store::codec::Take;
 use rhumb_store::fifo::{Fifo, FifoDisk};
 use rhumb_store::{Result, Timestamp};
 
-use super::host::{Connection, HostState, Robots};
-use super::{Frontier, MOVES_MAX, Slot, malformed};
-use crate::url::Host;
+use super::host::{Connection, Robots};
+use super::{Frontier, MOVES_MAX, Slot, ghost_key, malformed};
 use crate::visit::Entry;
 
 impl Frontier {
@@ -18,7 +17,7 @@ impl Frontier {
         }
         for _ in 0..MOVES_MAX {
             if self.revisit_head.is_none() {
-                let Some(bytes) = self.with_disk(|this, on| this.revisits.pop(on))? else { return Ok(()) };
+                let Some(bytes) = self.with_front(|this, on| this.revisits.pop(on))? else { return Ok(()) };
                 let mut take = Take::new(&bytes);
                 let due = Timestamp(take.u64().map_err(malformed)?);
                 self.revisit_head = Some((due, take.rest().to_vec()));
@@ -41,11 +40,17 @@ impl Frontier {
                 return Ok(());
             }
             // Biased random selection: each level is half as likely as the one above it.
-            let filled: Vec<usize> = (0..self.front.len()).filter(|&i| !self.front[i].is_empty()).collect();
-            let drawn = (self.random.next().trailing_ones() as usize).min(filled.len() - 1);
-            let level = filled[drawn];
-            if let Some(bytes) = self.with_disk(|this, on| this.front[level].pop(on))? {
-                self.place(&Entry::from_bytes(&bytes).map_err(malformed)?)?;
+            let filled = |this: &Self| (0..this.front.len()).filter(|&i| !this.front[i].is_empty()).count();
+            let drawn = (self.random.next().trailing_ones() as usize).min(filled(self) - 1);
+            let level = (0..self.front.len()).filter(|&i| !self.front[i].is_empty()).nth(drawn);
+            let level = level.expect("fewer were drawn than are filled");
+            if let Some(bytes) = self.with_front(|this, on| this.front[level].pop(on))? {
+                let entry = Entry::from_bytes(&bytes).map_err(malformed)?;
+                if self.is_ghost(&entry) {
+                    self.waiting -= 1;
+                } else {
+                    self.place(&entry)?;
+                }
             }
         }
         Ok(())
@@ -55,13 +60,13 @@ impl Frontier {
     pub(super) fn place(&mut self, entry: &Entry) -> Result<()> {
         let host = entry.url.host();
         let key = host.fingerprint().0;
-        let state = self.host_mut(&host);
+        let state = self.hosts.open(&host)?;
         let (slot, opened) = match state.slot {
             Some(slot) => (slot, false),
             None => (self.open_slot(key), true),
         };
         let bytes = entry.to_bytes();
-        self.with_disk(|this, on| this.slots[slot as usize].queue.push(&bytes, on))?;
+        self.with_back(|this, on| this.slots[slot as usize].queue.push(&bytes, on))?;
         if opened || !self.slots[slot as usize].queued {
             self.schedule(slot);
         }
@@ -74,7 +79,7 @@ impl Frontier {
             (self.slots.len() - 1) as u32
         });
         self.slots[slot as usize].host = key;
-        let state = self.hosts.get_mut(&key).expect("a back queue's host is in the host table");
+        let state = self.hosts.get_mut(key).expect("a host is opened before its back queue");
         state.slot = Some(slot);
         // The name is looked up as soon as the host has a back queue, so that no visit has to wait for it.
         if state.addresses.is_none() && !state.resolving && state.down.is_none() && state.host.ip_literal().is_none() {
@@ -87,7 +92,7 @@ impl Frontier {
     /// Puts a back queue into the ready heap, unless something must happen first.
     pub(super) fn schedule(&mut self, slot: u32) {
         let queued = self.slots[slot as usize].queued;
-        let state = &self.hosts[&self.slots[slot as usize].host];
+        let state = self.hosts.of_slot(&self.slots[slot as usize]);
         let parked = matches!(state.robots, Robots::Elsewhere) && state.errands.is_empty() && state.down.is_none();
         let closing = matches!(state.connection, Connection::Closing(_));
         let waits = self.slots[slot as usize].in_line || state.in_flight.is_some() || state.resolving;
@@ -102,13 +107,14 @@ impl Frontier {
 
     pub(super) fn schedule_or_release(&mut self, slot: u32) {
         let key = self.slots[slot as usize].host;
-        let state = self.hosts.get_mut(&key).expect("a back queue's host is in the host table");
+        let state = self.hosts.of_slot_mut(&self.slots[slot as usize]);
         let empty = self.slots[slot as usize].queue.is_empty() && state.errands.is_empty();
         let queued = self.slots[slot as usize].queued || self.slots[slot as usize].in_line;
         if empty && !queued && state.in_flight.is_none() && !state.resolving && state.slot == Some(slot) {
             state.slot = None;
             let address = state.addresses.as_ref().and_then(|(a, _)| a.first().copied());
             self.slots_free.push(slot);
+            self.hosts.cool(key);
             // Its turn at the address, if it had one, goes to the next.
             address.into_iter().for_each(|address| self.wake_next_at(address));
         } else {
@@ -122,23 +128,81 @@ impl Frontier {
 
     pub(super) fn has_slot_for(&self, entry: &Entry) -> bool {
         self.slots_used() < self.config.back_queues
-            || self.hosts.get(&entry.url.host().fingerprint().0).is_some_and(|h| h.slot.is_some())
+            || self.hosts.get(entry.url.host().fingerprint().0).is_some_and(|h| h.slot.is_some())
     }
 
     pub(super) fn waiting_in_front(&self) -> u64 {
         self.front.iter().map(Fifo::len).sum()
     }
 
-    pub(super) fn host_mut(&mut self, host: &Host) -> &mut HostState {
-        self.hosts.entry(host.fingerprint().0).or_insert_with(|| HostState::new(host.clone()))
+    /// Whether a crash brought this entry back although it is finished; it is so once.
+    pub(super) fn is_ghost(&mut self, entry: &Entry) -> bool {
+        if self.ghosts.is_empty() {
+            return false;
+        }
+        let key = ghost_key(entry);
+        match self.ghosts.get_mut(&key) {
+            None => return false,
+            Some(1) => {
+                self.ghosts.remove(&key);
+            }
+            Some(count) => *count -= 1,
+        }
+        true
     }
 
-    pub(super) fn with_disk<T>(&mut self, f: impl FnOnce(&mut Self, &mut FifoDisk<'_>) -> Result<T>) -> Result<T> {
+    /// Takes finished entries out of all queues. A replay of a long log would otherwise remember every page.
+    pub(super) fn sweep_ghosts(&mut self) -> Result<()> {
+        let levels = self.front.len();
+        for i in 0..levels + self.slots.len() {
+            let old = if i < levels {
+                std::mem::take(&mut self.front[i])
+            } else {
+                std::mem::take(&mut self.slots[i - levels].queue)
+            };
+            let kept = self.without_ghosts(old, i < levels)?;
+            if i < levels {
+                self.front[i] = kept;
+            } else {
+                self.slots[i - levels].queue = kept;
+            }
+        }
+        Ok(())
+    }
+
+    fn without_ghosts(&mut self, mut queue: Fifo, front: bool) -> Result<Fifo> {
+        let mut kept = Fifo::default();
+        let block_bytes = if front { self.config.front_block_bytes } else { self.config.block_bytes };
+        while let Some(bytes) = self.with_disk(block_bytes, |_, on| queue.pop(on))? {
+            if self.is_ghost(&Entry::from_bytes(&bytes).map_err(malformed)?) {
+                self.waiting -= 1;
+            } else {
+                self.with_disk(block_bytes, |_, on| kept.push(&bytes, on))?;
+            }
+        }
+        Ok(kept)
+    }
+
+    pub(super) fn with_front<T>(&mut self, f: impl FnOnce(&mut Self, &mut FifoDisk<'_>) -> Result<T>) -> Result<T> {
+        self.with_disk(self.config.front_block_bytes, f)
+    }
+
+    pub(super) fn with_back<T>(&mut self, f: impl FnOnce(&mut Self, &mut FifoDisk<'_>) -> Result<T>) -> Result<T> {
+        self.with_disk(self.config.block_bytes, f)
+    }
+
+    fn with_disk<T>(
+        &mut self,
+        block_bytes: usize,
+        f: impl FnOnce(&mut Self, &mut FifoDisk<'_>) -> Result<T>,
+    ) -> Result<T> {
         let disk = self.disk.clone();
-        let mut next_name = self.next_segment;
-        let chunk_bytes = self.config.chunk_bytes;
-        let done = f(self, &mut FifoDisk { disk: &*disk, next_name: &mut next_name, chunk_bytes });
-        self.next_segment = next_name;
+        let mut next_number = self.next_segment;
+        let mut garbage = std::mem::take(&mut self.garbage);
+        let on = &mut FifoDisk { disk: &*disk, next_number: &mut next_number, block_bytes, garbage: &mut garbage };
+        let done = f(self, on);
+        self.next_segment = next_number;
+        self.garbage = garbage;
         done
     }
 }

@@ -17,10 +17,15 @@ impl Frontier {
     }
 
     /// The addresses of a host, fit to be dialled, until `expires`; or why there are none.
-    pub fn resolved(&mut self, host: &Host, answer: Result<(Arc<[IpAddr]>, Timestamp), Outcome>, now: Timestamp) {
+    pub fn resolved(
+        &mut self,
+        host: &Host,
+        answer: Result<(Arc<[IpAddr]>, Timestamp), Outcome>,
+        now: Timestamp,
+    ) -> rhumb_store::Result<()> {
         let key = host.fingerprint().0;
         let down_until = now.plus_ms(self.config.down_ms);
-        let Some(state) = self.hosts.get_mut(&key) else { return };
+        let Some(state) = self.hosts.get_mut(key) else { return Ok(()) };
         state.resolving = false;
         match answer {
             // A time to live of nothing still serves the visit that asked.
@@ -33,14 +38,15 @@ impl Frontier {
             self.schedule(slot);
         }
         for errand in errands {
-            self.robots_failed(&errand.for_host, None, now);
+            self.robots_failed(&errand.for_host, None, now)?;
         }
+        Ok(())
     }
 
     /// How a visit's connection was left: kept open for the next request, or closed.
     pub fn connection_left(&mut self, host: &Host, kept: bool, now: Timestamp) {
         let key = host.fingerprint().0;
-        let Some(state) = self.hosts.get_mut(&key) else { return };
+        let Some(state) = self.hosts.get_mut(key) else { return };
         if let Connection::Busy(address) = state.connection {
             if kept {
                 state.connection = Connection::Idle(address, now);
@@ -67,7 +73,7 @@ impl Frontier {
     /// An idle connection is closed.
     pub fn connection_closed(&mut self, host: &Host) {
         let key = host.fingerprint().0;
-        let Some(state) = self.hosts.get_mut(&key) else { return };
+        let Some(state) = self.hosts.get_mut(key) else { return };
         if let Connection::Closing(address) | Connection::Idle(address, _) = state.connection {
             if matches!(state.connection, Connection::Idle(..)) {
                 self.idle_count -= 1;
@@ -75,7 +81,7 @@ impl Frontier {
             }
             state.connection = Connection::None;
             self.address_freed(address);
-            let slot = self.hosts[&key].slot;
+            let slot = self.hosts.get(key).and_then(|s| s.slot);
             slot.into_iter().for_each(|s| self.schedule(s));
         }
     }

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use rhumb_store::codec::{Malformed, Put, Take};
 use rhumb_store::fifo::Fifo;
-use rhumb_store::{Result, Timestamp};
+use rhumb_store::table::{TableDone, TableWork};
+use rhumb_store::{Result, StoreError, Timestamp};
 
 use super::Frontier;
-use super::host::HostState;
+use super::hosts::Hosts;
 use crate::priority::Random;
 use crate::url::Host;
-use crate::visit::Entry;
 
 impl Frontier {
     /// Visits under way; cheap enough to be asked all the time.
@@ -23,7 +23,7 @@ impl Frontier {
     pub fn figures(&self, now: Timestamp) -> Figures {
         let mut figures = Figures {
             urls_waiting: self.waiting.saturating_sub(self.ghosts.values().map(|&n| u64::from(n)).sum()),
-            hosts: self.hosts.len() as u64,
+            hosts: self.hosts.known(),
             back_queues: self.slots_used() as u64,
             in_flight: self.in_flight,
             in_flight_pages: self.in_flight_pages,
@@ -39,34 +39,53 @@ impl Frontier {
         figures
     }
 
-    /// When each host may be contacted next, for tests and status.
+    /// When each host in play may be contacted next, for tests and status.
     pub fn contact_times(&self) -> impl Iterator<Item = (&Host, Timestamp)> {
-        self.hosts.values().map(|s| (&s.host, s.ready_at()))
+        self.hosts.hot().map(|(_, s)| (&s.host, s.ready_at()))
+    }
+
+    /// What queues and hosts take of the memory, about.
+    pub fn memory_bytes(&self) -> usize {
+        let queues = self.front.iter().chain([&self.revisits]).chain(self.slots.iter().map(|s| &s.queue));
+        queues.map(Fifo::memory_bytes).sum::<usize>() + self.hosts.memory_bytes() + self.ghosts.len() * 32
+    }
+
+    /// Work on the host table that is due; to be run anywhere and given back to [`Frontier::finish_work`].
+    pub fn take_work(&mut self) -> Option<TableWork> {
+        self.hosts.take_work()
+    }
+
+    /// The work is done.
+    pub fn finish_work(&mut self, done: TableDone) {
+        self.hosts.finish_work(done);
     }
 
     /// Names of files that the next checkpoint no longer needs.
     pub fn take_garbage(&mut self) -> Vec<String> {
-        let queues =
-            self.front.iter_mut().chain([&mut self.revisits]).chain(self.slots.iter_mut().map(|s| &mut s.queue));
-        queues.flat_map(Fifo::take_garbage).collect()
+        let mut names = std::mem::take(&mut self.garbage);
+        names.append(&mut self.hosts.take_garbage());
+        names
     }
 
     /// Names of files that a checkpoint taken now needs.
     pub fn file_names(&self) -> BTreeSet<String> {
         let queues = self.front.iter().chain([&self.revisits]).chain(self.slots.iter().map(|s| &s.queue));
-        queues.flat_map(|q| q.segment_names().map(String::from).collect::<Vec<_>>()).collect()
+        let mut names: BTreeSet<String> = queues.flat_map(Fifo::segment_names).collect();
+        names.extend(self.hosts.file_names().map(String::from));
+        names
     }
 
-    /// Writes the state into a checkpoint.
-    pub fn save(&self, into: &mut Vec<u8>) -> Result<()> {
+    /// Writes the state into a checkpoint. What changed of hosts and their queues goes to the host table; `unsynced` takes
+    /// the names of files that must be durable before the checkpoint is.
+    pub fn save(&mut self, into: &mut Vec<u8>, unsynced: &mut Vec<String>) -> Result<()> {
         into.put_u64(self.random.state());
         into.put_u64(self.next_segment);
         into.put_u64(self.front.len() as u64);
-        for queue in &self.front {
-            queue.sync(&*self.disk)?;
+        for queue in &mut self.front {
+            queue.take_unsynced(unsynced);
             queue.save(&[], into);
         }
-        self.revisits.sync(&*self.disk)?;
+        self.revisits.take_unsynced(unsynced);
         let head = self.revisit_head.as_ref().map(|(due, entry)| {
             let mut bytes = Vec::new();
             bytes.put_u64(due.0);
@@ -74,21 +93,7 @@ impl Frontier {
             bytes
         });
         self.revisits.save(head.as_slice(), into);
-        into.put_u64(self.hosts.len() as u64);
-        for state in self.hosts.values() {
-            state.save(into);
-            match state.slot {
-                None => into.put_u8(0),
-                Some(slot) => {
-                    into.put_u8(1);
-                    let queue = &self.slots[slot as usize].queue;
-                    queue.sync(&*self.disk)?;
-                    // What is under way waits again after a restart, first in line.
-                    let under_way = state.in_flight.as_ref().and_then(|f| f.entry.as_ref()).map(Entry::to_bytes);
-                    queue.save(under_way.as_slice(), into);
-                }
-            }
-        }
+        self.hosts.save(&mut self.slots, into, unsynced)?;
         into.put_u64(self.ghosts.len() as u64);
         for (&(key, attempt), &count) in &self.ghosts {
             into.put_u64(key);
@@ -99,34 +104,28 @@ impl Frontier {
     }
 
     /// Reads what [`Frontier::save`] wrote.
-    pub fn load(&mut self, from: &mut Take<'_>) -> Result<(), Malformed> {
-        self.random = Random::new(from.u64()?);
-        self.next_segment = from.u64()?;
-        let saved = from.u64()? as usize;
-        for level in 0..saved {
-            let queue = Fifo::load(from)?;
-            // With another number of levels the checkpoint is of no use, and the log is folded anew.
-            if level < self.front.len() {
-                self.front[level] = queue;
-            } else {
-                return Err(Malformed("the number of front queues has changed"));
-            }
+    pub fn load(&mut self, from: &mut Take<'_>) -> Result<()> {
+        let malformed = |Malformed(what)| StoreError::corrupt("state/checkpoint", 0, what);
+        self.random = Random::new(from.u64().map_err(malformed)?);
+        self.next_segment = from.u64().map_err(malformed)?;
+        // With another number of levels the checkpoint is of no use, and the log is folded anew.
+        if from.u64().map_err(malformed)? != self.front.len() as u64 {
+            return Err(malformed(Malformed("the number of front queues has changed")));
         }
-        self.revisits = Fifo::load(from)?;
-        for _ in 0..from.u64()? {
-            let state = HostState::load(from)?;
-            let key = state.host.fingerprint().0;
-            self.hosts.insert(key, state);
-            if from.u8()? == 1 {
-                let queue = Fifo::load(from)?;
-                let slot = self.open_slot(key);
-                self.slots[slot as usize].queue = queue;
-                self.schedule_or_release(slot);
-            }
+        for queue in &mut self.front {
+            *queue = Fifo::load(from, &*self.disk)?;
         }
-        for _ in 0..from.u64()? {
-            let key = (from.u64()?, from.u8()?);
-            self.ghosts.insert(key, from.u32()?);
+        self.revisits = Fifo::load(from, &*self.disk)?;
+        let (hosts, queues) = Hosts::load(self.disk.clone(), self.config.hosts_bytes_max, self.config.table, from)?;
+        self.hosts = hosts;
+        for (key, queue) in queues {
+            let slot = self.open_slot(key);
+            self.slots[slot as usize].queue = queue;
+            self.schedule_or_release(slot);
+        }
+        for _ in 0..from.u64().map_err(malformed)? {
+            let key = (from.u64().map_err(malformed)?, from.u8().map_err(malformed)?);
+            self.ghosts.insert(key, from.u32().map_err(malformed)?);
         }
         self.waiting = self.waiting_in_front() + self.slots.iter().map(|s| s.queue.len()).sum::<u64>();
         Ok(())

@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use rhumb_store::codec::Take;
 use rhumb_store::disk::RealDisk;
+use rhumb_store::table::{TableConfig, TableWork};
 
+use super::host::HostState;
 use super::*;
 use crate::url::Url;
 use crate::visit::{LinkKind, Outlink, VisitRecord};
@@ -27,7 +29,12 @@ fn config() -> FrontierConfig {
         delay_ms_min: DELAY_MS,
         per_address: 2,
         robots_ms_max: 600_000,
-        chunk_bytes: 200,
+        block_bytes: 200,
+        front_block_bytes: 200,
+        // Little room, so that hosts come and go.
+        hosts_bytes_max: 2_000,
+        table: TableConfig { memory_bytes_max: 600, filter_bytes_max: 100 },
+        ghosts_max: 10,
         ..FrontierConfig::default()
     }
 }
@@ -49,6 +56,7 @@ struct Driver {
     connections: BTreeMap<IpAddr, u32>,
     finished: BTreeMap<String, u32>,
     visits: u32,
+    merging: Option<TableWork>,
 }
 
 #[derive(Clone)]
@@ -63,9 +71,9 @@ impl Driver {
     fn new(seed: u64) -> Driver {
         let dir = tempfile::tempdir().expect("temporary directory");
         let disk = RealDisk::new(dir.path());
-        let frontier = Frontier::new(disk.clone(), config(), Prioritizer::default(), seed).expect("new");
+        let mut frontier = Frontier::new(disk.clone(), config(), Prioritizer::default(), seed).expect("new");
         let mut checkpoint = Vec::new();
-        frontier.save(&mut checkpoint).expect("save");
+        frontier.save(&mut checkpoint, &mut Vec::new()).expect("save");
         Driver {
             disk,
             _dir: dir,
@@ -81,6 +89,7 @@ impl Driver {
             connections: BTreeMap::new(),
             finished: BTreeMap::new(),
             visits: 0,
+            merging: None,
         }
     }
 
@@ -104,7 +113,7 @@ impl Driver {
                 let address = IpAddr::from([192, 0, 2, last as u8]);
                 Ok((Arc::from([address]), self.now.plus_ms(60_000)))
             };
-            self.frontier.resolved(&host, answer, self.now);
+            self.frontier.resolved(&host, answer, self.now).expect("resolved");
         }
         for host in self.frontier.take_connections_to_close() {
             self.frontier.connection_closed(&host);
@@ -134,13 +143,13 @@ impl Driver {
                         assert!(!visit.entry.url.path().starts_with("/no"), "{} is forbidden", visit.entry.url);
                     }
                     self.log.push(Logged::Issued(visit.host.clone(), self.now));
-                    self.frontier.issued(&visit.host, self.now);
+                    self.frontier.issued(&visit.host, self.now).expect("issued");
                     let takes = 1 + self.random.next() % 300;
                     self.flying.push((self.now.plus_ms(takes), visit, self.now));
                     self.visits += 1;
                 }
                 Next::Drop(entry, _) => {
-                    self.frontier.dropped_in_log(&entry);
+                    self.frontier.dropped_in_log(&entry).expect("dropped");
                     *self.finished.entry(entry.url.as_str().to_string()).or_default() += 1;
                     self.log.push(Logged::Dropped(*entry));
                 }
@@ -217,11 +226,19 @@ impl Driver {
 
     fn save(&mut self) {
         self.checkpoint.clear();
-        self.frontier.save(&mut self.checkpoint).expect("save");
+        self.frontier.save(&mut self.checkpoint, &mut Vec::new()).expect("save");
         self.log.clear();
         for name in self.frontier.take_garbage() {
             self.disk.remove(&name).expect("remove");
         }
+    }
+
+    /// A merge of the host table that was begun some time ago ends, and the next begins.
+    fn merge(&mut self) {
+        if let Some(work) = self.merging.take() {
+            self.frontier.finish_work(work.run().expect("merge"));
+        }
+        self.merging = self.frontier.take_work();
     }
 
     /// The process dies: what was flying ends, unseen by us, and the state comes back from disk.
@@ -237,13 +254,14 @@ impl Driver {
         for record in self.log.clone() {
             match record {
                 Logged::Admitted(entry) => frontier.admit(&entry).expect("admit"),
-                Logged::Issued(host, at) => frontier.issued(&host, at),
-                Logged::Dropped(entry) => frontier.dropped_in_log(&entry),
+                Logged::Issued(host, at) => frontier.issued(&host, at).expect("issued"),
+                Logged::Dropped(entry) => frontier.dropped_in_log(&entry).expect("dropped"),
                 Logged::Visited(record) => frontier.finish(&record).expect("finish"),
             }
         }
         frontier.recover(self.now);
         self.frontier = frontier;
+        self.merging = None;
     }
 }
 
@@ -256,7 +274,10 @@ proptest! {
         let mut admitted = BTreeSet::new();
         let mut steps = 0;
         for i in 0..60 {
-            let host = ["h0", "h1", "h2", "h3", "h4", "h5", "none"][(driver.random.next() % 7) as usize];
+            let host = match driver.random.next() % 20 {
+                19 => "none".to_string(),
+                n => format!("h{n}"),
+            };
             let path = if driver.chance(10) { "no" } else { "p" };
             let text = format!("http://{host}.example/{path}/{i}");
             driver.admit(&text, i % 9);
@@ -269,6 +290,9 @@ proptest! {
             prop_assert!(steps < 20_000, "the crawl does not end: {:?}", driver.frontier.figures(driver.now));
             if driver.chance(5) {
                 driver.save();
+            }
+            if driver.chance(20) {
+                driver.merge();
             }
             if driver.chance(crashes) {
                 driver.crash();
@@ -304,10 +328,10 @@ fn higher_levels_flow_faster_but_none_starves() {
                             .parse::<u32>()
                             .expect("number"),
                     );
-                    frontier.resolved(&host, Err(Outcome::NoHost), Timestamp(0));
+                    frontier.resolved(&host, Err(Outcome::NoHost), Timestamp(0)).expect("resolved");
                 }
             }
-            Next::Drop(entry, _) => frontier.dropped_in_log(&entry),
+            Next::Drop(entry, _) => frontier.dropped_in_log(&entry).expect("dropped"),
             other => panic!("unexpected {other:?}"),
         }
     }
@@ -325,7 +349,7 @@ fn nobody_stands_in_line_at_an_address_twice() {
         frontier.admit(&Entry::new(url(text), 0)).expect("admit");
         for host in frontier.take_unresolved() {
             let addresses: Arc<[IpAddr]> = Arc::from([IpAddr::from([192, 0, 2, 1])]);
-            frontier.resolved(&host, Ok((addresses, now.plus_ms(60_000))), now);
+            frontier.resolved(&host, Ok((addresses, now.plus_ms(60_000))), now).expect("resolved");
         }
     };
     let next = |frontier: &mut Frontier| match frontier.next_visit(now).expect("next") {

@@ -22,6 +22,7 @@ use rhumb_crawl::fetch::FetchLimits;
 use rhumb_crawl::{CrawlError, End, Engine, Settings};
 use rhumb_sim::{FailingDisk, Failure, Naming, Server, ServerConfig, Web, WebConfig};
 use rhumb_store::disk::{Disk, RealDisk};
+use rhumb_store::table::TableConfig;
 use tokio::sync::watch;
 
 use super::{Dice, Facts, from_env, quick_directory};
@@ -61,7 +62,10 @@ pub fn small_settings() -> Settings {
                 backoff_ms_max: 3,
                 retry_after_ms_max: 3,
                 failure_ms_first: 1,
-                chunk_bytes: 80,
+                block_bytes: 80,
+                front_block_bytes: 80,
+                hosts_bytes_max: 2_000,
+                table: TableConfig { memory_bytes_max: 400, filter_bytes_max: 100 },
                 ..FrontierConfig::default()
             },
             sieve: SieveConfig { bloom_bytes_max: 64, recent_keys: 4, fresh_keys_max: 6, pending_bytes_max: 200 },

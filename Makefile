@@ -13,7 +13,7 @@ PYTHON ?= python3
 KILLS  ?= 200
 SEED   ?= $(shell date +%s)
 
-.PHONY: help test tidy ci fmt clippy doc deny sim-smoke kill tools bench-peers bench-sizes clean
+.PHONY: help test tidy ci fmt clippy doc deny sim-smoke kill tools bench-peers bench-sizes bench-scale clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ bench-peers: ## processor time per page beside wget2 and Scrapy (about 10 minute
 
 bench-sizes: ## a crawl of 100,000 pages, interrupted and resumed, then looked into; ARGS=--json keeps the result
 	$(PYTHON) bench/sizes.py $(ARGS)
+
+bench-scale: ## the parts at size: 100 M URLs, 10 M hosts, bounded memory (half an hour); ARGS=--json keeps the results
+	$(PYTHON) bench/scale.py $(ARGS)
 
 tools: ## install cargo-nextest and cargo-deny (several minutes)
 	cargo nextest --version >/dev/null 2>&1 || cargo install --locked cargo-nextest

@@ -40,10 +40,10 @@ def free_port():
 class Web:
     """A synthetic web in its own process; `count()` after the block tells what it was asked."""
 
-    def __init__(self, rhumb, hosts, pages, log):
+    def __init__(self, rhumb, hosts, pages, log, *more):
         self.port, self.log = free_port(), Path(log)
         self.command = [rhumb, "sim", "serve", "--plain", "--loopback", "--exact", "--hosts", str(hosts), "--pages", str(pages),
-                        "--listen", f"127.0.0.1:{self.port}", "--log", str(log), "--json"]
+                        "--listen", f"127.0.0.1:{self.port}", "--log", str(log), "--json", *more]
 
     def __enter__(self):
         self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, text=True)

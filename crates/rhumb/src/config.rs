@@ -21,6 +21,7 @@ use rhumb_crawl::dns::DnsConfig;
 use rhumb_crawl::fetch::FetchLimits;
 use serde::{Deserialize, Serialize};
 
+use crate::memory::{self, Shares};
 use crate::units::{Size, Span};
 
 /// Version of the crawl directory's layout.
@@ -306,10 +307,10 @@ impl Config {
         if p.delay_factor.is_nan() || !(0.0..=1e6).contains(&p.delay_factor) {
             bail!("delay_factor {}: between 0 and 1000000", p.delay_factor);
         }
-        let memory = c.memory.0 as usize;
-        if memory < 32 << 20 {
-            bail!("memory {}: at least 32MiB", c.memory);
+        if c.memory.0 < memory::BYTES_MIN {
+            bail!("memory {}: at least {}", c.memory, Size(memory::BYTES_MIN));
         }
+        let shares = Shares::of(c.memory);
         let allow = self.net.allow.iter().map(|n| n.parse::<Cidr>().map_err(|e| anyhow::anyhow!("allow-net {n}: {e}")));
         let guard = Guard { allow: allow.collect::<Result<_>>()?, ..Guard::default() };
         let mut dns = if self.dns.servers.is_empty() {
@@ -318,7 +319,7 @@ impl Config {
             DnsConfig::with_servers(self.dns.servers.clone())
         };
         dns.ipv6 = self.dns.ipv6;
-        dns.cache_entries_max = (memory / 16 / 256).max(1_000);
+        dns.cache_entries_max = shares.dns / 256;
         let filter = FilterConfig {
             scope: c.scope,
             include: c.include.clone(),
@@ -333,7 +334,7 @@ impl Config {
         };
         rhumb_core::filter::Filter::new(filter.clone()).map_err(|e| anyhow::anyhow!("{e}"))?;
         Ok(Settings {
-            crawl: self.crawl_config(agent, memory)?,
+            crawl: self.crawl_config(agent, &shares)?,
             fetch: FetchLimits {
                 connect: f.connect.0,
                 tls: f.tls.0,
@@ -390,7 +391,7 @@ impl Config {
         })
     }
 
-    fn crawl_config(&self, agent: &str, memory: usize) -> Result<CrawlConfig> {
+    fn crawl_config(&self, agent: &str, shares: &Shares) -> Result<CrawlConfig> {
         let (c, p) = (&self.crawl, &self.politeness);
         let mut rules = Vec::new();
         for rule in &self.priority {
@@ -423,15 +424,15 @@ impl Config {
                 revisit_ms: c.continuous.then(|| c.revisit.ms()),
                 ..FrontierConfig::default()
             }
-            .within(memory / 4),
+            .within(shares.frontier),
             sieve: SieveConfig {
-                bloom_bytes_max: memory / 4,
-                recent_keys: (memory / 64 / 8).next_power_of_two() / 2,
-                fresh_keys_max: memory / 8 / 16,
-                pending_bytes_max: memory / 16,
+                bloom_bytes_max: shares.sieve * 2 / 3,
+                recent_keys: (shares.sieve / 24 / 8).next_power_of_two() / 2,
+                fresh_keys_max: shares.sieve / 3 / 16,
+                pending_bytes_max: shares.sieve / 6,
             },
             prioritizer: Prioritizer::new(rules),
-            seen_bytes_max: memory / 16,
+            seen_bytes_max: shares.seen,
             redirects_max: self.fetch.redirects_max,
             seed: 0x0072_6875_6d62,
         })

@@ -5,6 +5,7 @@ use anyhow::Result;
 use super::crawl_directory;
 use crate::cli::ConfigArgs;
 use crate::config::Config;
+use crate::memory::Shares;
 use crate::{Exit, out, usage};
 
 /// Prints them as TOML, or as JSON.
@@ -21,6 +22,7 @@ pub fn run(args: &ConfigArgs, as_json: bool) -> Result<Exit> {
         out::json(&config)?;
     } else {
         out::line(config.to_toml()?.trim_end())?;
+        out::line(&format!("\n# crawl.memory is divided: {}", Shares::of(config.crawl.memory).describe()))?;
     }
     Ok(Exit::Done)
 }

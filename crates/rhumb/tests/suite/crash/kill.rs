@@ -47,10 +47,10 @@ fn seeds(server: &Server) -> Vec<String> {
     (0..server.web().hosts()).map(|host| server.web().url(host, 0)).collect()
 }
 
-/// Small files and frequent checkpoints, so that kills meet them.
+/// Small files, little memory and frequent checkpoints, so that kills meet them all, and the merges they cause.
 fn small_files(place: &Place) -> PathBuf {
     let path = place.dir.with_extension("toml");
-    let text = "[storage]\ncheckpoint_every = \"40ms\"\nsync_every = \"30ms\"\nlog_segment = \"64KiB\"\narchive_file = \"256KiB\"\n";
+    let text = "[crawl]\nmemory = \"1MiB\"\n[storage]\ncheckpoint_every = \"40ms\"\nsync_every = \"30ms\"\nlog_segment = \"64KiB\"\narchive_file = \"256KiB\"\n";
     std::fs::write(&path, text).expect("write the configuration");
     path
 }

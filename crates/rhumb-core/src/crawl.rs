@@ -188,22 +188,33 @@ impl Crawl {
     pub fn receive(&mut self, batch: &Batch) -> Result<()> {
         let (sieve, frontier) = (&mut self.sieve, &mut self.frontier);
         batch.for_each(|fingerprint, entry| -> Result<(), Trouble> {
-            if sieve.offer(fingerprint, |pending| pending.extend_from_slice(entry)) == Offered::New {
+            if sieve.offer(fingerprint, |pending| pending.extend_from_slice(entry))? == Offered::New {
                 frontier.admit(&Entry::from_bytes(entry)?)?;
             }
             Ok(())
         })?;
-        if self.sieve.needs_flush() { self.flush() } else { Ok(()) }
+        self.do_work_inline()
+    }
+
+    /// Does the sieve's work here and now, if it has any.
+    pub fn do_work_inline(&mut self) -> Result<()> {
+        if !self.sieve.has_work() {
+            return Ok(());
+        }
+        let frontier = &mut self.frontier;
+        self.sieve.work(|_, entry| admit(frontier, entry))
+    }
+
+    /// Passes on to the frontier URLs that the sieve found to be new, `max` at most. Returns whether there are more.
+    pub fn let_through(&mut self, max: usize) -> Result<bool> {
+        let frontier = &mut self.frontier;
+        self.sieve.let_through(max, |_, entry| admit(frontier, entry))
     }
 
     /// Lets the sieve decide on everything that waits in it.
     pub fn flush(&mut self) -> Result<()> {
         let frontier = &mut self.frontier;
-        self.sieve.flush(|_, entry| {
-            let entry =
-                Entry::from_bytes(entry).map_err(|Malformed(what)| StoreError::corrupt("sieve input", 0, what))?;
-            frontier.admit(&entry)
-        })
+        self.sieve.flush(|_, entry| admit(frontier, entry))
     }
 
     /// The next visit. An idle frontier first hears what the sieve holds back.
@@ -218,7 +229,6 @@ impl Crawl {
 
     /// The body of a checkpoint: everything up to [`Crawl::position`].
     pub fn save(&mut self) -> Result<Vec<u8>> {
-        self.flush()?;
         let mut into = Vec::new();
         into.put_u64(u64::from(self.position.segment));
         into.put_u64(self.position.offset);
@@ -241,7 +251,7 @@ impl Crawl {
             urls.iter().for_each(|s| into.put_str(s.as_str()));
         }
         self.seen.lock().expect("nobody panics while remembering content").save(&mut into);
-        self.sieve.save(&mut into);
+        self.sieve.save(&mut into)?;
         self.frontier.save(&mut into)?;
         Ok(into)
     }
@@ -302,7 +312,7 @@ impl Crawl {
     /// of the log writes them again.
     pub fn remove_strays(&self, disk: &dyn Disk) -> Result<()> {
         let mut needed = self.frontier.file_names();
-        needed.extend(self.sieve.run_names().map(String::from));
+        needed.extend(self.sieve.file_names().map(String::from));
         for dir in [rhumb_store::fifo::DIR, crate::sieve::DIR] {
             for name in disk.list(dir)? {
                 let name = format!("{dir}/{name}");
@@ -313,6 +323,11 @@ impl Crawl {
         }
         Ok(())
     }
+}
+
+fn admit(frontier: &mut Frontier, entry: &[u8]) -> Result<()> {
+    let entry = Entry::from_bytes(entry).map_err(|Malformed(what)| StoreError::corrupt("sieve input", 0, what))?;
+    frontier.admit(&entry)
 }
 
 /// Either our files or our machinery: both end the crawl.

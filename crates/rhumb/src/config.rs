@@ -424,12 +424,7 @@ impl Config {
                 revisit_ms: c.continuous.then(|| c.revisit.ms()),
                 ..FrontierConfig::default()
             },
-            sieve: SieveConfig {
-                bloom_bytes_max: memory / 4,
-                recent_keys: (memory / 64 / 8).next_power_of_two() / 2,
-                fresh_keys_max: memory / 8 / 16,
-                pending_bytes_max: memory / 16,
-            },
+            sieve: SieveConfig::within(memory / 2),
             prioritizer: Prioritizer::new(rules),
             seen_bytes_max: memory / 16,
             redirects_max: self.fetch.redirects_max,

@@ -20,7 +20,7 @@ use crate::outcome::Outcome;
 use crate::priority::Prioritizer;
 use crate::record::Record;
 use crate::seen::ContentSeen;
-use crate::sieve::{FingerprintSet, Offered, Sieve, SieveConfig};
+use crate::sieve::{FingerprintSet, Offered, Sieve, SieveConfig, SieveDone, SieveWork};
 use crate::url::Url;
 use crate::visit::{Entry, VisitRecord};
 
@@ -60,12 +60,16 @@ impl Saved {
 /// Work that takes long. It is decided here and done elsewhere: hand what [`Crawl::take_work`] gives to any thread, and the
 /// result to [`Crawl::finish_work`].
 pub enum Work {
+    /// Looking up URLs, writing and merging runs, making a larger filter.
+    Sieve(SieveWork),
     /// Merging host states on disk.
     Hosts(TableWork),
 }
 
 /// The result of a [`Work`].
 pub enum WorkDone {
+    /// The sieve's.
+    Sieve(SieveDone),
     /// Host states are merged.
     Hosts(TableDone),
 }
@@ -74,6 +78,7 @@ impl Work {
     /// Does it.
     pub fn run(self) -> Result<WorkDone> {
         match self {
+            Work::Sieve(work) => work.run().map(WorkDone::Sieve),
             Work::Hosts(work) => work.run().map(WorkDone::Hosts),
         }
     }
@@ -145,6 +150,7 @@ pub struct Crawl {
     pub leads: Vec<Url>,
     seed_keys: FingerprintSet,
     redirects_max: u8,
+    works_elsewhere: bool,
 }
 
 impl Crawl {
@@ -163,6 +169,7 @@ impl Crawl {
             leads: Vec::new(),
             seed_keys: FingerprintSet::default(),
             redirects_max: config.redirects_max,
+            works_elsewhere: false,
         })
     }
 
@@ -244,51 +251,74 @@ impl Crawl {
     pub fn receive(&mut self, batch: &Batch) -> Result<()> {
         let (sieve, frontier) = (&mut self.sieve, &mut self.frontier);
         batch.for_each(|fingerprint, entry| -> Result<(), Trouble> {
-            if sieve.offer(fingerprint, |pending| pending.extend_from_slice(entry)) == Offered::New {
+            if sieve.offer(fingerprint, |pending| pending.extend_from_slice(entry))? == Offered::New {
                 frontier.admit(&Entry::from_bytes(entry)?)?;
             }
             Ok(())
         })?;
-        if self.sieve.needs_flush() { self.flush() } else { Ok(()) }
+        if self.works_elsewhere { Ok(()) } else { self.work() }
+    }
+
+    /// From now on somebody asks for work ([`Crawl::take_work`]) and has it done on other threads. Before, it is done in place as it
+    /// comes up: in replays, in tests, in simulations.
+    pub fn work_elsewhere(&mut self) {
+        self.works_elsewhere = true;
+    }
+
+    /// Does all work that is due here and now, and passes on what it brings out.
+    pub fn work(&mut self) -> Result<()> {
+        if self.sieve.has_work() {
+            let frontier = &mut self.frontier;
+            self.sieve.work(|_, entry| admit(frontier, entry))?;
+        }
+        while let Some(work) = self.frontier.take_work() {
+            self.frontier.finish_work(work.run()?);
+        }
+        Ok(())
+    }
+
+    /// Whether so much waits for work to be done that no more visits should begin.
+    pub fn must_wait(&self) -> bool {
+        self.sieve.must_wait()
+    }
+
+    /// Passes on to the frontier URLs that the sieve found to be new, `max` at most. Returns whether there are more.
+    pub fn let_through(&mut self, max: usize) -> Result<bool> {
+        let frontier = &mut self.frontier;
+        self.sieve.let_through(max, |_, entry| admit(frontier, entry))
     }
 
     /// Lets the sieve decide on everything that waits in it.
     pub fn flush(&mut self) -> Result<()> {
         let frontier = &mut self.frontier;
-        self.sieve.flush(|_, entry| {
-            let entry =
-                Entry::from_bytes(entry).map_err(|Malformed(what)| StoreError::corrupt("sieve input", 0, what))?;
-            frontier.admit(&entry)
-        })
+        self.sieve.flush(|_, entry| admit(frontier, entry))
     }
 
     /// The next visit. An idle frontier first hears what the sieve holds back.
     pub fn next_visit(&mut self, now: Timestamp) -> Result<Next> {
         let next = self.frontier.next_visit(now)?;
-        if !matches!(next, Next::Visit(_) | Next::Drop(..)) && self.sieve.has_pending() {
+        if matches!(next, Next::Visit(_) | Next::Drop(..)) || !self.sieve.has_pending() {
+            return Ok(next);
+        }
+        if !self.works_elsewhere {
             self.flush()?;
             return self.frontier.next_visit(now);
         }
-        Ok(next)
+        self.sieve.want_check();
+        // Work is out or about to be taken, and its end is an event.
+        Ok(if matches!(next, Next::Idle) { Next::WaitUntil(Timestamp(u64::MAX)) } else { next })
     }
 
-    /// Work that is due. There are few kinds, and one of each is out at a time.
+    /// Work that is due. There are three kinds, and one of each is out at a time.
     pub fn take_work(&mut self) -> Option<Work> {
-        self.frontier.take_work().map(Work::Hosts)
+        self.sieve.take_work().map(Work::Sieve).or_else(|| self.frontier.take_work().map(Work::Hosts))
     }
 
     /// Takes in the result of a piece of work.
     pub fn finish_work(&mut self, done: WorkDone) -> Result<()> {
         match done {
+            WorkDone::Sieve(done) => self.sieve.finish_work(done)?,
             WorkDone::Hosts(done) => self.frontier.finish_work(done),
-        }
-        Ok(())
-    }
-
-    /// Does all work that is due at once, for drivers without threads.
-    pub fn work(&mut self) -> Result<()> {
-        while let Some(work) = self.take_work() {
-            self.finish_work(work.run()?)?;
         }
         Ok(())
     }
@@ -296,7 +326,6 @@ impl Crawl {
     /// A checkpoint of everything up to [`Crawl::position`]. It is cheap: what changed was written to files, which remain to be
     /// made durable.
     pub fn save(&mut self) -> Result<Saved> {
-        self.flush()?;
         let mut unsynced = Vec::new();
         let mut into = Vec::new();
         into.put_u64(u64::from(self.position.segment));
@@ -320,7 +349,7 @@ impl Crawl {
             urls.iter().for_each(|s| into.put_str(s.as_str()));
         }
         self.seen.lock().expect("nobody panics while remembering content").save(&mut into);
-        self.sieve.save(&mut into);
+        self.sieve.save(&mut into, &mut unsynced);
         self.frontier.save(&mut into, &mut unsynced)?;
         let mut garbage = self.sieve.take_garbage();
         garbage.append(&mut self.frontier.take_garbage());
@@ -376,7 +405,7 @@ impl Crawl {
     /// of the log writes them again.
     pub fn remove_strays(&self, disk: &dyn Disk) -> Result<()> {
         let mut needed = self.frontier.file_names();
-        needed.extend(self.sieve.run_names().map(String::from));
+        needed.extend(self.sieve.file_names().map(String::from));
         for dir in STATE_DIRS {
             for name in disk.list(dir)? {
                 let name = format!("{dir}/{name}");
@@ -387,6 +416,11 @@ impl Crawl {
         }
         Ok(())
     }
+}
+
+fn admit(frontier: &mut Frontier, entry: &[u8]) -> Result<()> {
+    let entry = Entry::from_bytes(entry).map_err(|Malformed(what)| StoreError::corrupt("sieve input", 0, what))?;
+    frontier.admit(&entry)
 }
 
 /// Either our files or our machinery: both end the crawl.

@@ -94,6 +94,8 @@ pub struct Engine {
     status: Shared,
     found: Batch,
     received: Batch,
+    /// Whether the sieve has more for the frontier than one turn should take.
+    more_to_pass: bool,
     /// What opening found that people should know.
     pub notes: Vec<String>,
 }
@@ -134,6 +136,7 @@ impl Engine {
             status: Arc::default(),
             found: Batch::default(),
             received: Batch::default(),
+            more_to_pass: false,
             notes,
         };
         engine.widen_filter();
@@ -256,6 +259,7 @@ impl Engine {
                 _ => chores.next(),
             };
             let wake = ending.map_or(wake, |(_, until)| wake.min(until));
+            let wake = if self.more_to_pass { Instant::now() } else { wake };
             tokio::select! {
                 biased;
                 n = inbox.recv_many(&mut arrived, 256) => assert!(n > 0, "the engine holds a sender itself"),
@@ -357,7 +361,7 @@ impl Engine {
     fn issue(&mut self, now: Timestamp, issued: &mut Vec<Box<Visit>>) -> Result<Asked, CrawlError> {
         loop {
             let figures = self.crawl.frontier.counts();
-            if figures.in_flight as usize >= self.settings.workers {
+            if figures.in_flight as usize >= self.settings.workers || self.crawl.must_wait() {
                 return Ok(Asked::WorkersBusy);
             }
             // Visits under way may all turn out to be pages.
@@ -401,6 +405,7 @@ impl Engine {
         if (self.crawl.seeds.len(), self.crawl.leads.len()) != self.in_filter {
             self.widen_filter();
         }
+        self.more_to_pass = self.crawl.let_through(THROUGH_MAX)?;
         Ok(())
     }
 
@@ -571,6 +576,10 @@ enum Asked {
 }
 
 const TICK: Duration = Duration::from_secs(1);
+/// URLs that the sieve found to be new are passed on so many in a turn.
+const THROUGH_MAX: usize = 1_000;
+/// A sieve with more keys is not flushed by a replay.
+const FLUSH_KEYS_MAX: u64 = 1 << 20;
 const SETTLE: Duration = Duration::from_secs(2);
 
 /// When what is to be done besides visits.
@@ -636,12 +645,13 @@ fn load_checkpoint(
 
 /// Folds the records behind the checkpoint.
 fn replay(disk: &Arc<dyn Disk>, crawl: &mut Crawl, bus: &mut dyn Bus) -> Result<(), CrawlError> {
+    // A large sieve makes its filter anew, which takes seconds: the crawl need not wait for it.
+    crawl.work_elsewhere();
     let mut reader = LogReader::open(disk.clone(), crawl.position)?;
     let (mut found, mut received) = (Batch::default(), Batch::default());
     loop {
         let at = reader.position();
-        // What the sieve holds back is let through, so that the figures are those of a crawl that goes on.
-        let Some((kind, payload)) = reader.next()? else { return Ok(crawl.flush()?) };
+        let Some((kind, payload)) = reader.next()? else { break };
         let record = Record::take(kind, payload).map_err(|Malformed(what)| {
             StoreError::corrupt(&rhumb_store::log::segment_name(at.segment), at.offset, what)
         })?;
@@ -650,7 +660,12 @@ fn replay(disk: &Arc<dyn Disk>, crawl: &mut Crawl, bus: &mut dyn Bus) -> Result<
         while bus.receive(&mut received) {
             crawl.receive(&received)?;
         }
+        if crawl.must_wait() {
+            crawl.work()?;
+        }
     }
+    // What the sieve holds back is let through, so that the figures are those of a crawl that goes on; unless it takes long.
+    if crawl.sieve.len() < FLUSH_KEYS_MAX { Ok(crawl.flush()?) } else { Ok(()) }
 }
 
 /// Writes the index lines of records behind the checkpoint; of all records, if the index is not what the checkpoint says.

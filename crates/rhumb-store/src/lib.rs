@@ -1,8 +1,8 @@
 //! Keeps bytes: the visit log, disk queues, sorted runs, the page archive, checkpoints.
 //!
 //! Everything durable goes through the small [`disk::Disk`] trait. Nothing here knows what a URL is.
-//! Read [`log`] first (the crawl's truth), then [`fifo`], [`runs`] and [`table`] (what folds over it keep on
-//! disk), [`checkpoint`], and [`archive`] with [`warc`] (where pages lie).
+//! Read [`log`] first (the crawl's truth), then [`fifo`], [`runs`], [`spool`] and [`table`] (what folds over it keep
+//! on disk), [`checkpoint`], and [`archive`] with [`warc`] (where pages lie).
 
 pub mod archive;
 pub mod checkpoint;
@@ -12,6 +12,7 @@ pub mod error;
 pub mod fifo;
 pub mod log;
 pub mod runs;
+pub mod spool;
 pub mod table;
 pub mod time;
 pub mod warc;

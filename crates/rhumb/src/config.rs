@@ -425,12 +425,7 @@ impl Config {
                 ..FrontierConfig::default()
             }
             .within(shares.frontier),
-            sieve: SieveConfig {
-                bloom_bytes_max: shares.sieve * 2 / 3,
-                recent_keys: (shares.sieve / 24 / 8).next_power_of_two() / 2,
-                fresh_keys_max: shares.sieve / 3 / 16,
-                pending_bytes_max: shares.sieve / 6,
-            },
+            sieve: SieveConfig::within(shares.sieve),
             prioritizer: Prioritizer::new(rules),
             seen_bytes_max: shares.seen,
             redirects_max: self.fetch.redirects_max,

@@ -1,16 +1,12 @@
 //! `rhumb bench`: figures of parts of the program, in processor time.
 
 mod frontier;
+mod sieve;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use rhumb_core::priority::Random;
-use rhumb_core::sieve::{Offered, Sieve, SieveConfig};
-use rhumb_core::url::Fingerprint;
 use rhumb_crawl::{dns, status};
-use rhumb_store::disk::RealDisk;
 use serde_json::{Value, json};
 
 use crate::cli::BenchCommand;
@@ -29,7 +25,7 @@ pub fn run(command: &BenchCommand, as_json: bool) -> Result<Exit> {
             })
         }
         BenchCommand::Sieve { urls, memory, dir } => {
-            with_directory(dir.as_deref(), |dir| sieve(*urls, memory.0 as usize, dir))?
+            with_directory(dir.as_deref(), |dir| sieve::run(*urls, memory.0 as usize, dir))?
         }
         BenchCommand::Frontier { urls, hosts, visit_every, memory, dir } => with_directory(dir.as_deref(), |dir| {
             frontier::frontier(*urls, *hosts, *visit_every, memory.0 as usize, dir)
@@ -73,74 +69,4 @@ fn cpu_seconds() -> f64 {
 fn disk_bytes(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     entries.map(|e| if e.path().is_dir() { disk_bytes(&e.path()) } else { e.metadata().map_or(0, |m| m.len()) }).sum()
-}
-
-/// Offers five times as many URLs as there are: each fifth is new, the others repeat any earlier one. Every URL must come
-/// through exactly once.
-fn sieve(urls: u64, memory: usize, dir: &Path) -> Result<Value> {
-    let config = SieveConfig {
-        bloom_bytes_max: memory / 2,
-        recent_keys: (memory / 64 / 8).next_power_of_two(),
-        fresh_keys_max: memory / 8 / 16,
-        pending_bytes_max: memory / 4,
-    };
-    let mut sieve = Sieve::new(RealDisk::new(dir), config)?;
-    let mut through = vec![0u64; urls.div_ceil(64) as usize];
-    let mut random = Random::new(1);
-    let (mut known, mut checks, mut twice) = (0u64, 0u64, 0u64);
-    let mut longest = Duration::ZERO;
-    let mut marks = Vec::new();
-    let (mut mark_cpu, mut mark_checks) = (cpu_seconds(), 0);
-    let start = mark_cpu;
-    let mut note = |n: u64| {
-        let (word, bit) = ((n / 64) as usize, 1 << (n % 64));
-        twice += u64::from(through[word] & bit != 0);
-        through[word] |= bit;
-    };
-    while known < urls || sieve.has_pending() {
-        let n = if known < urls && (known == 0 || random.next().is_multiple_of(5)) {
-            known += 1;
-            known - 1
-        } else {
-            random.next() % known
-        };
-        let begun = Instant::now();
-        let offered = sieve.offer(Fingerprint(mix(n)), |entry| {
-            entry.extend_from_slice(b"http://host.example/a/path/of/usual/length/");
-            entry.extend_from_slice(&n.to_le_bytes());
-        });
-        if offered == Offered::New {
-            note(n);
-        }
-        if sieve.needs_flush() || known == urls {
-            sieve.flush(|_, entry| {
-                let tail: [u8; 8] = entry[entry.len() - 8..].try_into().unwrap_or_default();
-                note(u64::from_le_bytes(tail));
-                Ok(())
-            })?;
-        }
-        longest = longest.max(begun.elapsed());
-        checks += 1;
-        if known % (urls / 10).max(1) == 0 && marks.len() < (known / (urls / 10).max(1)) as usize {
-            let cpu = cpu_seconds();
-            marks.push(
-                json!({"urls": known, "ns_per_check": (cpu - mark_cpu) * 1e9 / (checks - mark_checks).max(1) as f64}),
-            );
-            (mark_cpu, mark_checks) = (cpu, checks);
-        }
-    }
-    let cpu = cpu_seconds() - start;
-    let lost = urls - through.iter().map(|w| u64::from(w.count_ones())).sum::<u64>();
-    let (false_positives, expected_error) = sieve.false_positives();
-    Ok(json!({
-        "urls": urls, "checks": checks, "checks_per_cpu_second": checks as f64 / cpu, "lost": lost, "twice": twice,
-        "bloom_false_positives": false_positives, "bloom_error_expected": expected_error,
-        "disk_bytes_per_url": disk_bytes(dir) as f64 / urls as f64, "longest_pause_ms": longest.as_secs_f64() * 1e3,
-        "peak_rss_bytes": status::peak_rss_bytes(), "marks": marks,
-    }))
-}
-
-/// Fingerprints that look like hashes.
-fn mix(n: u64) -> u64 {
-    Random::new(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).next()
 }

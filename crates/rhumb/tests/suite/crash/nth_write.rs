@@ -68,7 +68,13 @@ pub fn small_settings() -> Settings {
                 table: TableConfig { memory_bytes_max: 400, filter_bytes_max: 100 },
                 ..FrontierConfig::default()
             },
-            sieve: SieveConfig { bloom_bytes_max: 64, recent_keys: 4, fresh_keys_max: 6, pending_bytes_max: 200 },
+            sieve: SieveConfig {
+                filter_bytes_max: 64,
+                recent_keys: 4,
+                fresh_keys_max: 6,
+                batch_keys_max: 130,
+                buffer_bytes: 200,
+            },
             prioritizer: Prioritizer::default(),
             seen_bytes_max: 1 << 20,
             redirects_max: 10,

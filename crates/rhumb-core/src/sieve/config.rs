@@ -1,0 +1,45 @@
+//! How much memory a sieve may take, and what it spends it on.
+
+use super::layer::SLOT_BYTES;
+
+/// Bounds of a sieve's memory.
+#[derive(Clone, Debug)]
+pub struct SieveConfig {
+    /// The Bloom filter, and beside it the smaller one that serves while a larger is made.
+    pub filter_bytes_max: usize,
+    /// Fingerprints in the recent-URL cache; a power of two.
+    pub recent_keys: usize,
+    /// So many new keys in memory become a run. While that is written as many again may come in.
+    pub fresh_keys_max: usize,
+    /// So many URLs are looked up in the runs at once. Only their keys are in memory, and only then.
+    pub batch_keys_max: usize,
+    /// URLs that wait are written to their files in pieces of this size. Fewer bytes never touch the disk.
+    pub buffer_bytes: usize,
+}
+
+impl SieveConfig {
+    /// Divides `bytes`: half for the filter, a fifth for the keys of a batch, a sixth for new keys, the rest for the recent-URL
+    /// cache, the index of the runs, their buffers, and keys that come while a filter is made.
+    pub fn within(bytes: usize) -> SieveConfig {
+        // Three tables hold new keys at most: one that fills, one that is written, and that one's keys sorted. A table has a
+        // power of two of slots, of which seven in eight are used.
+        let slots = previous_power_of_two(bytes / 6 / (3 * SLOT_BYTES));
+        SieveConfig {
+            filter_bytes_max: bytes / 2,
+            recent_keys: previous_power_of_two(bytes / 64 / 8),
+            fresh_keys_max: slots / 8 * 7,
+            batch_keys_max: bytes / 5 / 8,
+            buffer_bytes: (bytes / 512).clamp(4 << 10, 256 << 10),
+        }
+    }
+}
+
+impl Default for SieveConfig {
+    fn default() -> Self {
+        SieveConfig::within(128 << 20)
+    }
+}
+
+fn previous_power_of_two(n: usize) -> usize {
+    1 << n.max(8).ilog2()
+}

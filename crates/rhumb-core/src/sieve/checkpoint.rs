@@ -34,9 +34,6 @@ impl Sieve {
         unsynced.extend(self.tail.spool.file_names().map(String::from));
         into.put_u64(self.next_file);
         into.put_u64(self.keys);
-        into.put_u64(self.figures.asked);
-        into.put_u64(self.figures.wrong);
-        into.put_u64(self.figures.wrong_expected.to_bits());
         into.put_u64(self.levels.len() as u64);
         for level in &self.levels {
             into.put_str(level.added.name());
@@ -48,9 +45,8 @@ impl Sieve {
             put_keys(&layer.deleted, into);
         }
         into.put_u64(self.waiting.len() as u64 + 1);
-        let waiting = self.waiting.iter().map(|w| (&*w.spool, w.asked, w.done));
-        for (spool, asked, done) in waiting.chain([(&self.tail.spool, self.tail.asked, 0)]) {
-            into.put_u8(u8::from(asked));
+        let waiting = self.waiting.iter().map(|w| (&*w.spool, w.done));
+        for (spool, done) in waiting.chain([(&self.tail.spool, 0)]) {
             into.put_u64(u64::from(done));
             spool.save(into);
         }
@@ -62,9 +58,6 @@ impl Sieve {
         let mut sieve = Sieve::blank(disk.clone(), config)?;
         sieve.next_file = from.u64().map_err(malformed)?;
         sieve.keys = from.u64().map_err(malformed)?;
-        sieve.figures.asked = from.u64().map_err(malformed)?;
-        sieve.figures.wrong = from.u64().map_err(malformed)?;
-        sieve.figures.wrong_expected = f64::from_bits(from.u64().map_err(malformed)?);
         for _ in 0..from.u64().map_err(malformed)? {
             let added = from.str().map_err(malformed)?;
             let deleted = from.opt_str().map_err(malformed)?;
@@ -75,19 +68,16 @@ impl Sieve {
         }
         sieve.fresh = take_layer(from).map_err(malformed)?;
         for _ in 0..from.u64().map_err(malformed)? {
-            let asked = from.u8().map_err(malformed)? != 0;
             let done = from.u32().map_err(malformed)?;
             let spool = Spool::load(&*disk, from)?;
             if !spool.is_empty() {
-                sieve.waiting.push_back(Waiting { spool: spool.seal(), asked, done, synced: true });
+                sieve.waiting.push_back(Waiting { spool: spool.seal(), asked: 0, done, synced: true });
             }
         }
         // The batch that grew is not added to: a new one begins, under a name that no checkpoint knows yet.
         sieve.tail.spool = Spool::new(&sieve.new_file_name());
-        sieve.tail.asked = false;
         if sieve.levels.is_empty() {
             sieve.fill_filter_from_memory();
-            sieve.tail.asked = true;
         }
         Ok(sieve)
     }

@@ -87,11 +87,11 @@ pub struct FilterFigures {
     pub bytes: usize,
     /// The error that its formula gives now.
     pub error_now: f64,
-    /// New URLs about which a filter was asked.
+    /// New URLs about which this filter was asked.
     pub asked: u64,
-    /// Those of them it took for known.
+    /// Those of them it took for known, as far as they have been looked up.
     pub wrong: u64,
-    /// Those that it should have taken for known, by the formula: its error, summed up over all that were asked.
+    /// Those that it should have taken for known, by the formula: its error, summed up over all about which it was asked.
     pub wrong_expected: f64,
 }
 
@@ -119,6 +119,8 @@ pub struct Sieve {
     check_wanted: bool,
     next_file: u64,
     keys: u64,
+    /// Filters there were.
+    filters: u64,
     figures: FilterFigures,
     garbage: Vec<String>,
 }
@@ -126,8 +128,8 @@ pub struct Sieve {
 /// URLs that wait.
 struct Waiting<S> {
     spool: S,
-    /// Whether a filter was asked about them, and took them for known.
-    asked: bool,
+    /// Which filter took them for known; 0 if there was none.
+    asked: u64,
     /// Places below are done with.
     done: u32,
     /// Whether its files are durable.
@@ -174,13 +176,14 @@ impl Sieve {
             fresh: Layer::default(),
             frozen: None,
             levels: Vec::new(),
-            tail: Waiting { spool: Spool::new(&file_name(1)), asked: true, done: 0, synced: false },
+            tail: Waiting { spool: Spool::new(&file_name(1)), asked: 0, done: 0, synced: false },
             waiting: VecDeque::new(),
             front: Front::Idle,
             back_is_out: false,
             check_wanted: false,
             next_file: 2,
             keys: 0,
+            filters: 0,
             figures: FilterFigures::default(),
             garbage: Vec::new(),
         })
@@ -199,7 +202,7 @@ impl Sieve {
             self.catch_up(CATCH_UP_KEYS)?;
         }
         if self.filter.as_mut().is_some_and(|f| f.bloom.insert(key)) {
-            self.count_asked(true, false);
+            self.count_asked(false);
             self.add(key);
             return Ok(Offered::New);
         }
@@ -208,7 +211,9 @@ impl Sieve {
             return Ok(Offered::Seen);
         }
         if known == Some(false) || self.levels.is_empty() {
-            self.count_asked(self.filter.is_some() && known.is_none(), true);
+            if known.is_none() {
+                self.count_asked(true);
+            }
             self.add_everywhere(key);
             return Ok(Offered::New);
         }
@@ -268,9 +273,9 @@ impl Sieve {
         }
     }
 
-    /// Notes how the filter did with a new URL, if it was asked.
-    fn count_asked(&mut self, asked: bool, wrong: bool) {
-        if let Some(filter) = self.filter.as_mut().filter(|_| asked) {
+    /// Notes how the filter did with a new URL.
+    fn count_asked(&mut self, wrong: bool) {
+        if let Some(filter) = &mut self.filter {
             self.figures.asked += 1;
             self.figures.wrong += u64::from(wrong);
             self.figures.wrong_expected += filter.error();
@@ -279,7 +284,7 @@ impl Sieve {
 
     /// Ends the batch that grows, so that it can be looked up.
     fn seal(&mut self) {
-        let asked = self.filter.is_some();
+        let asked = if self.filter.is_some() { self.filters } else { 0 };
         if self.tail.spool.is_empty() {
             self.tail.asked = asked;
             return;
@@ -373,8 +378,7 @@ impl Sieve {
             let (bytes, capacity) = filter_size(self.keys, self.config.filter_bytes_max);
             // Two of the largest size would be too much; until the other is ready, everything is looked up.
             if self.filter.as_ref().is_some_and(|f| f.bloom.bytes() >= bytes) {
-                self.filter = None;
-                self.seal();
+                self.use_filter(None);
             }
             let keys = self.fresh.added.iter().copied().collect();
             let (levels, layer) = (self.levels.clone(), self.frozen.clone());
@@ -463,7 +467,7 @@ impl Sieve {
                 return Ok(false);
             }
         };
-        let asked = self.waiting.front().is_some_and(|w| w.asked);
+        let asked = self.waiting.front().is_some_and(|w| w.asked == self.filters);
         let end = places.len().min(at.saturating_add(max));
         let mut passed = Ok(());
         while at < end && passed.is_ok() {
@@ -472,7 +476,9 @@ impl Sieve {
             at += 1;
             // In memory are new keys that came since, also with an earlier batch.
             if self.known_in_memory(key) != Some(true) {
-                self.count_asked(asked, true);
+                if asked {
+                    self.count_asked(true);
+                }
                 self.add_everywhere(key);
                 passed = through(Fingerprint(key), picker.entry(place)?);
             }
@@ -503,14 +509,21 @@ impl Sieve {
         since[self.since_done..end].iter().for_each(|&k| filter.bloom.add(k));
         self.since_done = end;
         if end == since.len() {
-            let was_missing = self.filter.is_none();
-            self.filter = self.successor.take();
+            let filter = self.successor.take();
             self.since = None;
-            if was_missing {
-                self.seal();
-            }
+            self.use_filter(filter);
         }
         Ok(())
+    }
+
+    /// Another filter, or none, takes over. What waits is not mixed, so that each filter answers for its own errors.
+    fn use_filter(&mut self, filter: Option<Filter>) {
+        if filter.is_some() {
+            self.filters += 1;
+            self.figures = FilterFigures::default();
+        }
+        self.filter = filter;
+        self.seal();
     }
 
     fn fill_filter_from_memory(&mut self) {
@@ -518,7 +531,7 @@ impl Sieve {
         let mut bloom = BlockedBloom::new(bytes, capacity);
         let frozen = self.frozen.iter().flat_map(|l| &l.added);
         frozen.chain(&self.fresh.added).for_each(|&k| bloom.add(k));
-        self.filter = Some(Filter::new(bloom, self.config.filter_bytes_max));
+        self.use_filter(Some(Filter::new(bloom, self.config.filter_bytes_max)));
     }
 
     /// Does all work here and now, and passes on what is new. Nothing waits afterwards.

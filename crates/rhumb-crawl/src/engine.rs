@@ -108,9 +108,16 @@ impl Engine {
         let (mut crawl, checkpoint_number) = load_checkpoint(&disk, &settings, &mut notes)?;
         let log = Log::open(disk.clone(), crawl.position, settings.log_segment_bytes)?;
         let fresh = log.position() == Position::START;
-        let checkpoint_position = crawl.position;
+        let mut checkpoint_position = crawl.position;
         let mut bus = LocalBus::new();
-        replay(&disk, &mut crawl, &mut bus)?;
+        match replay(&disk, &mut crawl, &mut bus) {
+            Err(CrawlError::Store(e)) if e.is_in_derived_state() && checkpoint_number > 0 => {
+                crawl = without_checkpoint(&disk, &settings, &e.to_string(), &mut notes)?;
+                checkpoint_position = crawl.position;
+                replay(&disk, &mut crawl, &mut bus)?;
+            }
+            replayed => replayed?,
+        }
         // A process that died wrote "alive" within the last second or two.
         let died = crawl.last_alive.plus_ms(2_000).min(Timestamp::now().max(crawl.last_alive));
         crawl.frontier.recover(died);
@@ -636,11 +643,21 @@ fn load_checkpoint(
         },
         checkpoint::Found::Unusable(why) => why,
     };
+    Ok((without_checkpoint(disk, settings, &trouble, notes)?, 0))
+}
+
+/// A crawl that knows nothing, because what it knew does not read back: the log will tell it.
+fn without_checkpoint(
+    disk: &Arc<dyn Disk>,
+    settings: &Settings,
+    trouble: &str,
+    notes: &mut Vec<String>,
+) -> Result<Crawl, CrawlError> {
     notes.push(format!("{trouble}; the state is made anew from the log"));
     checkpoint::discard_all(&**disk)?;
     let crawl = Crawl::new(disk.clone(), &settings.crawl)?;
     crawl.remove_strays(&**disk)?;
-    Ok((crawl, 0))
+    Ok(crawl)
 }
 
 /// Folds the records behind the checkpoint.

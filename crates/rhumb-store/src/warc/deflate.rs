@@ -73,6 +73,30 @@ fn distance_symbol(distance: usize) -> (usize, u32) {
     ((2 * extra + (value >> extra)) as usize, extra)
 }
 
+/// Appends `text` to `out` as a gzip member that is not compressed.
+pub(crate) fn stored_into(text: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&HEAD);
+    let mut bits = Bits { out, held: 0, count: 0 };
+    let mut rest = text;
+    loop {
+        let (block, behind) = rest.split_at(rest.len().min(BLOCK_BYTES));
+        put_stored(&mut bits, block, behind.is_empty());
+        rest = behind;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    put_tail(text, out);
+}
+
+/// The beginning of every member: deflate, no name, no time, made quickly, by nobody knows what system.
+const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
+
+fn put_tail(text: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&crc32fast::hash(text).to_le_bytes());
+    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+}
+
 /// A run of literals and the match behind it; a length of 0 ends a block.
 #[derive(Clone, Copy)]
 struct Step {
@@ -96,7 +120,7 @@ impl Deflater {
     /// Appends `text` to `out` as one gzip member.
     pub fn gzip_into(&mut self, text: &[u8], out: &mut Vec<u8>) {
         out.reserve(text.len() + text.len() / BLOCK_BYTES * 8 + 64);
-        out.extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255]);
+        out.extend_from_slice(&HEAD);
         let hash_bits = if text.len() <= 16 << 10 { 12 } else { 14 };
         self.heads.clear();
         self.heads.resize(1 << hash_bits, 0);
@@ -114,8 +138,7 @@ impl Deflater {
             }
         }
         bits.flush();
-        out.extend_from_slice(&crc32fast::hash(text).to_le_bytes());
-        out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        put_tail(text, out);
     }
 
     /// Finds what repeats in `text[from..end]`, and counts the symbols needed to say so.
@@ -524,6 +547,10 @@ mod tests {
     use super::*;
 
     fn comes_back(text: &[u8]) -> usize {
+        let (mut member, mut back) = (Vec::new(), Vec::new());
+        stored_into(text, &mut member);
+        flate2::read::GzDecoder::new(&member[..]).read_to_end(&mut back).expect("a whole member");
+        assert!(back == text);
         let (mut member, mut back) = (b"before".to_vec(), Vec::new());
         Deflater::new().gzip_into(text, &mut member);
         flate2::read::GzDecoder::new(&member[6..]).read_to_end(&mut back).expect("a whole member");

@@ -192,6 +192,8 @@ pub struct RecordWriter {
     block_digests: bool,
     /// Level 1 was asked for, so records go the quick way while they are not too long for it.
     quick: bool,
+    /// Nothing is compressed.
+    stored: bool,
 }
 
 impl Default for RecordWriter {
@@ -201,7 +203,7 @@ impl Default for RecordWriter {
 }
 
 impl RecordWriter {
-    /// A writer of this compression level, brought into 1 (quick) to 12 (small).
+    /// A writer of this compression level, brought into 0 (not at all), 1 (quick) to 12 (small).
     pub fn new(level: i32) -> Self {
         RecordWriter {
             level: CompressionLvl::new(level.clamp(1, 12)).unwrap_or_default(),
@@ -210,7 +212,8 @@ impl RecordWriter {
             record: Vec::new(),
             block: Vec::new(),
             block_digests: false,
-            quick: level <= 1,
+            quick: level == 1,
+            stored: level <= 0,
         }
     }
 
@@ -383,7 +386,10 @@ impl RecordWriter {
         self.record.extend_from_slice(tail);
         self.record.extend_from_slice(b"\r\n\r\n");
         let offset = out.len();
-        let fits = if self.quick && self.record.len() <= small::BYTES_MAX {
+        let fits = if self.stored {
+            deflate::stored_into(&self.record, out);
+            true
+        } else if self.quick && self.record.len() <= small::BYTES_MAX {
             small::gzip_into(&self.record, out);
             true
         } else if self.quick && (self.record.len() <= deflate::BYTES_MAX || deflate::is_dense(&self.record)) {

@@ -229,13 +229,7 @@ fn wanted(url: &Url, depth: u32, tools: &Tools) -> bool {
     tools.filter.read().expect("nobody panics while replacing the filter").judge(url, depth).is_ok()
 }
 
-fn read_page(
-    record: &mut VisitRecord,
-    body: &[u8],
-    content_type: Option<&str>,
-    tools: &Tools,
-    scratch: &mut Scratch,
-) {
+fn read_page(record: &mut VisitRecord, body: &[u8], content_type: Option<&str>, tools: &Tools, scratch: &mut Scratch) {
     record.fingerprint = xxhash_rust::xxh3::xxh3_64(body);
     page::parse_page_into(&mut scratch.extractor, body, content_type, &tools.parse, &mut scratch.page);
     let page = &scratch.page;

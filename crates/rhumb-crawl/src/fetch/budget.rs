@@ -198,7 +198,8 @@ mod tests {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 });
             }
-            let all = tokio::time::timeout(Duration::from_secs(60), async { while tasks.join_next().await.is_some() {} });
+            let all =
+                tokio::time::timeout(Duration::from_secs(60), async { while tasks.join_next().await.is_some() {} });
             all.await.expect("no two wait for each other");
         });
         assert!(budget.used_most() <= BODY * 5 / 2, "{}", budget.used_most());

@@ -6,6 +6,7 @@
 //! coding removed); decoding happens later. Read `connect.rs` (dialling), `exchange.rs` (one request), `tee.rs` (the head's raw bytes),
 //! `budget.rs` (memory for bodies).
 
+pub mod bare;
 pub mod budget;
 mod connect;
 mod exchange;

@@ -58,8 +58,12 @@ fn many_huge_bodies_in_little_memory_all_arrive_in_time() {
                     let url = Url::parse(&format!("http://127.0.0.1:{port}/{n}")).expect("a URL");
                     let validators = Validators::default();
                     let addresses = [Ipv4Addr::LOCALHOST.into()];
-                    let request =
-                        Request { url: &url, addresses: &addresses, validators: &validators, body_bytes_max: usize::MAX };
+                    let request = Request {
+                        url: &url,
+                        addresses: &addresses,
+                        validators: &validators,
+                        body_bytes_max: usize::MAX,
+                    };
                     let fetched = fetcher.fetch(&url.host(), request).await;
                     assert_eq!((fetched.outcome, fetched.body.len()), (Outcome::Ok, BODY_BYTES), "{}", fetched.detail);
                     // As the engine would hold on to it.

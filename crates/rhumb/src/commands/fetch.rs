@@ -90,7 +90,8 @@ fn show(url: &Url, fetched: &Fetched, args: &FetchArgs, limits: &coding::DecodeL
     }
     let milliseconds = fetched.ended.duration_since(fetched.started).as_millis() as u64;
     if as_json {
-        let headers: Vec<_> = fetched.headers.iter().map(|(n, v)| json!([n.as_str(), String::from_utf8_lossy(v.as_bytes())])).collect();
+        let headers: Vec<_> =
+            fetched.headers.iter().map(|(n, v)| json!([n.as_str(), String::from_utf8_lossy(v.as_bytes())])).collect();
         out::json(&json!({
             "url": url.as_str(), "status": fetched.status, "outcome": fetched.outcome.name(), "detail": fetched.detail,
             "headers": headers, "body_bytes": decoded.body.len(), "wire_bytes": fetched.body.len(), "truncated": fetched.cut.is_some(),

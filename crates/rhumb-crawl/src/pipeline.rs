@@ -194,9 +194,8 @@ fn retry_after_ms(value: &str, now: rhumb_core::Timestamp) -> Option<u64> {
 
 fn follow_redirect(record: &mut VisitRecord, fetched: &Fetched, tools: &Tools) {
     let location = fetched.headers.get("location").map(|v| String::from_utf8_lossy(v.as_bytes()));
-    let base = tools.normalizer.base(record.entry.url.as_str(), None);
+    let base = tools.normalizer.own_base(&record.entry.url);
     let target = location.ok_or_else(|| "no Location".to_string()).and_then(|location| {
-        let base = base.map_err(|e| e.to_string())?;
         tools.normalizer.normalize(&location, Some(&base)).map_err(|e| format!("Location {location:?}: {e}"))
     });
     match target {
@@ -238,7 +237,7 @@ fn read_page(record: &mut VisitRecord, body: &[u8], content_type: Option<&str>, 
     if !tools.stages.normalize {
         return;
     }
-    let Ok(own) = tools.normalizer.base(record.entry.url.as_str(), None) else { return };
+    let own = tools.normalizer.own_base(&record.entry.url);
     let base = page.base.as_deref().and_then(|href| tools.normalizer.base(href, Some(&own)).ok()).unwrap_or(own);
     let follow = !page.robots_directives().nofollow;
     let depth = record.entry.depth.saturating_add(1);

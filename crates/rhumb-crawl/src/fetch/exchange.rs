@@ -17,6 +17,9 @@ use super::budget::{FREE_BYTES, Held};
 use super::connect::{Link, Sender};
 use super::{Failure, Fetched, Fetcher, Request};
 
+/// What is made ready for a body because its sender said so.
+const TRUSTED_BYTES: usize = 256 << 10;
+
 /// What we can read. Order is preference.
 const ACCEPT_ENCODING: &str = "gzip, br, zstd, deflate";
 const ACCEPT: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
@@ -147,8 +150,13 @@ async fn read_body(
 ) -> (Vec<u8>, Option<Truncated>, Option<Failure>) {
     let limits = &fetcher.limits;
     let announced = incoming.size_hint().exact().unwrap_or(0).min(body_max as u64);
-    // A liar announces much and sends nothing: trust it for what is free anyway.
-    let mut body = Vec::with_capacity((announced as usize).min(FREE_BYTES));
+    // A liar announces much and sends nothing: trust it for a quarter megabyte.
+    let trusted = (announced as usize).min(TRUSTED_BYTES);
+    let asked = Instant::now();
+    if held.grow_to(trusted).await {
+        deadline += asked.elapsed();
+    }
+    let mut body = Vec::with_capacity(trusted);
     let mut window_end = Instant::now() + limits.rate_window;
     let mut window_bytes = 0u64;
     loop {

@@ -35,7 +35,7 @@ impl std::fmt::Display for Digest {
         let mut text = [0; 32];
         BASE32.encode_mut(&self.0, &mut text);
         f.write_str("sha1:")?;
-        text.iter().try_for_each(|&b| std::fmt::Write::write_char(f, char::from(b)))
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 

@@ -216,7 +216,7 @@ fn https(args: &BenchCrawlArgs, dir: &Path) -> Result<Report> {
 fn names(args: &BenchCrawlArgs, dns_ms: u64, dir: &Path) -> Result<Report> {
     let args = BenchCrawlArgs {
         hosts: Some(args.hosts.unwrap_or(2_000)),
-        pages: Some(args.pages.unwrap_or(5)),
+        pages: Some(args.pages.unwrap_or(10)),
         ..args.clone()
     };
     let (wait, latency) = (dns_ms.to_string(), args.latency_ms.to_string());

@@ -301,6 +301,13 @@ impl VisitRecord {
         self.ended.ms_since(self.started)
     }
 
+    /// About how much memory its variable parts take.
+    pub fn memory_bytes(&self) -> usize {
+        let links: usize = self.links.iter().map(|l| l.url.as_str().len() + l.text.len()).sum();
+        let robots = self.robots.as_ref().map_or(0, |r| r.len());
+        links + self.links.capacity() * size_of::<Outlink>() + robots
+    }
+
     /// Whether it is a page that was fetched, for good.
     pub fn is_page(&self) -> bool {
         self.purpose.is_page() && self.outcome == Outcome::Ok

@@ -25,11 +25,12 @@ use rhumb_store::log::{Log, LogReader, Position};
 use rhumb_store::warc::{RecordIds, RecordWriter};
 use rhumb_store::{StoreError, checkpoint};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::bus::{Bus, LocalBus};
 use crate::clock::Clock;
 use crate::dns::{Answer, DnsError, Resolver};
+use crate::fetch::budget::{self, PageBudget};
 use crate::fetch::{Fetcher, tls};
 use crate::pipeline::{self, Finished, Tools};
 use crate::settings::Settings;
@@ -91,6 +92,7 @@ pub struct Engine {
     clock: Clock,
     checkpoint_number: u64,
     cpu_ms_at_start: u64,
+    dns_idle: DnsIdle,
     status: Shared,
     found: Batch,
     received: Batch,
@@ -140,6 +142,7 @@ impl Engine {
             clock,
             checkpoint_number,
             cpu_ms_at_start: status::cpu_ms(),
+            dns_idle: DnsIdle::default(),
             status: Arc::default(),
             found: Batch::default(),
             received: Batch::default(),
@@ -254,6 +257,8 @@ impl Engine {
             }
             self.send_errands(resolver, events, shards);
             let in_flight = self.crawl.frontier.counts().in_flight;
+            let idle = matches!(asked, Asked::WaitUntil(_)) && ending.is_none();
+            self.dns_idle.note(if idle { self.settings.workers.saturating_sub(in_flight as usize) } else { 0 });
             match (asked, ending) {
                 (_, Some((end, until))) if in_flight == 0 || Instant::now() >= until => return Ok(end),
                 (Asked::Idle, None) => return Ok(End::Finished),
@@ -323,6 +328,7 @@ impl Engine {
                 self.record(&Record::Visited(record))?;
             }
             Event::Resolved(host, answer) => {
+                self.dns_idle.lookups -= 1;
                 let now = self.clock.now();
                 let answer = self.judge_addresses(&host, answer);
                 self.crawl.frontier.resolved(&host, answer, now)?;
@@ -395,8 +401,13 @@ impl Engine {
 
     /// Appends a record and folds it in.
     fn record(&mut self, record: &Record) -> Result<(), CrawlError> {
-        let position = self.log.append(record.kind(), |into| record.put(into));
+        let stages = self.settings.stages;
+        let position =
+            if stages.log { self.log.append(record.kind(), |into| record.put(into)) } else { self.log.position() };
         self.crawl.fold(record, position, &mut self.found)?;
+        if !stages.sieve && matches!(record, Record::Visited(_)) {
+            self.found.clear();
+        }
         if !self.found.is_empty() {
             self.bus.send(&mut self.found);
             self.pass_on()?;
@@ -439,6 +450,7 @@ impl Engine {
     /// Names to resolve, connections to close.
     fn send_errands(&mut self, resolver: &Arc<Resolver>, events: &UnboundedSender<Event>, shards: &[Shard]) {
         for host in self.crawl.frontier.take_unresolved() {
+            self.dns_idle.lookups += 1;
             if let Some(known) = resolver.lookup_cached(host.name()) {
                 let _ = events.send(Event::Resolved(host, known));
                 continue;
@@ -457,7 +469,7 @@ impl Engine {
     fn do_chores(&mut self, chores: &mut Chores, events: &UnboundedSender<Event>) -> Result<(), CrawlError> {
         let now = Instant::now();
         if now >= chores.tick {
-            chores.tick = now + TICK;
+            chores.tick = now + self.settings.tell_every;
             self.record(&Record::Alive(self.clock.now()))?;
             self.commit()?;
             self.crawl.frontier.close_idle_connections(self.clock.now());
@@ -530,6 +542,7 @@ impl Engine {
         status.seconds += ran;
         status.cpu_seconds += status::cpu_ms().saturating_sub(self.cpu_ms_at_start) as f64 / 1000.0;
         status.peak_rss_bytes = status::peak_rss_bytes();
+        status.dns_idle_share = self.dns_idle.seconds / (ran * self.settings.workers as f64).max(0.001);
         let mut shared = self.status.lock().expect("nobody panics while copying the status");
         let (pages, seconds) = (status.pages.saturating_sub(shared.pages), status.seconds - shared.seconds);
         // Smoothed over a few ticks; the first tick has nothing to compare with.
@@ -543,10 +556,18 @@ impl Engine {
     }
 
     fn start_shards(&self, events: &UnboundedSender<Event>) -> Result<Vec<Shard>, CrawlError> {
-        let tls = tls::client_config(self.settings.authorities.as_deref());
+        let tls = tls::client_config(self.settings.authorities.as_deref(), self.settings.tls_hosts_max);
         let tls = tls.map_err(|e| CrawlError::System("read certificate authorities", e))?;
         let guard = Arc::new(self.settings.guard.clone());
-        let fetcher = || Fetcher::new(self.settings.fetch.clone(), &self.settings.agent, guard.clone(), tls.clone());
+        let fetch = &self.settings.fetch;
+        // A body, its record, both compressed and plain, and what it decodes to.
+        let large_bytes = 3 * fetch.body_bytes_max + self.settings.decode.decoded_bytes_max;
+        let (large, rest) = budget::split(self.settings.page_bytes_max, large_bytes, self.settings.threads);
+        let (large, budget) = (Arc::new(Semaphore::new(large)), PageBudget::new(rest));
+        let fetcher = || {
+            let fetcher = Fetcher::new(fetch.clone(), &self.settings.agent, guard.clone(), tls.clone());
+            fetcher.with_budget(budget.clone())
+        };
         let tools = |number: usize| Tools {
             fetcher: fetcher(),
             clock: self.clock,
@@ -559,6 +580,8 @@ impl Engine {
             archive: self.settings.archive,
             scratch: Mutex::default(),
             ids: Mutex::new(RecordIds::new(record_seed(number), 0)),
+            large: large.clone(),
+            stages: self.settings.stages,
         };
         let mut shards = vec![Shard::here(tools(0), events.clone())];
         for number in 1..self.settings.threads.max(1) {
@@ -582,12 +605,38 @@ enum Asked {
     Idle,
 }
 
-const TICK: Duration = Duration::from_secs(1);
 /// URLs that the sieve found to be new are passed on so many in a turn.
 const THROUGH_MAX: usize = 1_000;
 /// A sieve with more keys is not flushed by a replay.
 const FLUSH_KEYS_MAX: u64 = 1 << 20;
 const SETTLE: Duration = Duration::from_secs(2);
+
+/// How much fetching was lost to names that were not known yet: workers that nobody could use, as many as there were hosts
+/// that waited for nothing but their address, over time.
+#[derive(Default)]
+struct DnsIdle {
+    /// Names being looked up.
+    lookups: usize,
+    /// Workers idle because of them since the last turn.
+    workers: usize,
+    since: Option<Instant>,
+    /// Idle workers, summed over time.
+    seconds: f64,
+}
+
+impl DnsIdle {
+    /// A turn is over, and leaves so many workers without a visit.
+    fn note(&mut self, workers_free: usize) {
+        let workers = workers_free.min(self.lookups);
+        if workers == 0 && self.workers == 0 {
+            return;
+        }
+        let now = Instant::now();
+        let spent = self.since.map_or(0.0, |since| now.duration_since(since).as_secs_f64());
+        self.seconds += spent * self.workers as f64;
+        (self.workers, self.since) = (workers, Some(now));
+    }
+}
 
 /// When what is to be done besides visits.
 struct Chores {
@@ -604,7 +653,7 @@ impl Chores {
     fn new(settings: &Settings) -> Chores {
         let now = Instant::now();
         Chores {
-            tick: now + TICK,
+            tick: now + settings.tell_every,
             sync: now + settings.sync_every,
             syncing: false,
             checkpoint: now + settings.checkpoint_every,

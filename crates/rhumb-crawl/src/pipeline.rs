@@ -3,11 +3,12 @@
 //! The frontier has resolved the name and judged robots.txt before a visit is issued; what happens here touches only
 //! this visit. The result goes back to the engine, which commits it.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, RwLock};
 
 use rhumb_core::filter::Filter;
 use rhumb_core::outcome::Outcome;
-use rhumb_core::page::coding::{self, DecodeLimits};
+use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits};
 use rhumb_core::page::{self, Extractor, Page, ParseOptions};
 use rhumb_core::robots::ROBOTS_BYTES_MAX;
 use rhumb_core::seen::ContentSeen;
@@ -17,12 +18,17 @@ use rhumb_store::archive::ArchiveRef;
 use rhumb_store::warc::{
     Capture, CdxEntry, Digest, Metadata, Profile, RecordIds, RecordWriter, Response, Revisit, Truncated, cdxj, surt,
 };
+use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
+use crate::fetch::budget::Held;
 use crate::fetch::{Fetched, Fetcher, Request};
+use crate::settings::Stages;
 
 /// Larger bodies are handled on the pool of blocking threads, so that they hold nobody up.
 const INLINE_BYTES_MAX: usize = 256 << 10;
+/// So are those that become larger than this when decoded.
+const INLINE_DECODED_MAX: usize = 2 << 20;
 
 /// Everything a visit needs, shared by the visits of one thread.
 pub struct Tools {
@@ -48,14 +54,24 @@ pub struct Tools {
     pub scratch: Mutex<Vec<Scratch>>,
     /// Where record ids come from.
     pub ids: Mutex<RecordIds>,
+    /// Leave to handle a large body, of which there are few: each may need several times its size meanwhile.
+    pub large: Arc<Semaphore>,
+    /// What is done at all.
+    pub stages: Stages,
 }
 
 /// Memory that a visit borrows.
-#[derive(Default)]
 pub struct Scratch {
     extractor: Extractor,
     page: Page,
     writer: RecordWriter,
+}
+
+impl Scratch {
+    fn new(stages: Stages) -> Scratch {
+        let writer = RecordWriter::new(i32::from(stages.gzip));
+        Scratch { extractor: Extractor::default(), page: Page::default(), writer }
+    }
 }
 
 /// A visit that is over and waits to be committed.
@@ -70,6 +86,8 @@ pub struct Finished {
     pub host: Host,
     /// Whether the connection is still open.
     pub kept: bool,
+    /// The memory that this waits in; given back when it is committed and dropped.
+    pub held: Held,
 }
 
 /// Carries out one visit.
@@ -81,21 +99,43 @@ pub async fn visit(visit: Box<Visit>, tools: &Arc<Tools>) -> Finished {
     let fetched = tools.fetcher.fetch(&visit.host, request).await;
     let host = visit.host.clone();
     let kept = fetched.kept;
-    let (record, archive, archive_first) = if fetched.body.len() <= INLINE_BYTES_MAX {
-        understand(&visit, &fetched, tools)
-    } else {
-        let tools = tools.clone();
-        tokio::task::spawn_blocking(move || understand(&visit, &fetched, &tools))
-            .await
-            .unwrap_or_else(|e| panic!("{e}"))
+    let small = fetched.body.len() <= INLINE_BYTES_MAX;
+    let understood = if small { understand(&visit, &fetched, tools, INLINE_DECODED_MAX) } else { None };
+    let (understood, mut held) = match understood {
+        Some(understood) => (understood, fetched.held),
+        None => {
+            let leave = tools.large.clone().acquire_owned().await.expect("nobody closes it");
+            let tools = tools.clone();
+            let handle = move || {
+                let understood = understand(&visit, &fetched, &tools, usize::MAX).expect("there is no bound to exceed");
+                drop(leave);
+                (understood, fetched.held)
+            };
+            tokio::task::spawn_blocking(handle).await.unwrap_or_else(|e| panic!("{e}"))
+        }
     };
-    Finished { record: Box::new(record), archive, archive_first, host, kept }
+    let Understood { record, archive, archive_first } = understood;
+    held.shrink_to(archive.capacity() + record.memory_bytes());
+    Finished { record, archive, archive_first, host, kept, held }
 }
 
-/// What a response means: the record for the log and the bytes for the archive.
-fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools) -> (VisitRecord, Vec<u8>, u32) {
-    let mut record = begin_record(visit, fetched, tools.clock);
-    let mut scratch = tools.scratch.lock().expect("nobody panics while borrowing buffers").pop().unwrap_or_default();
+struct Understood {
+    record: Box<VisitRecord>,
+    archive: Vec<u8>,
+    archive_first: u32,
+}
+
+/// What a response means: the record for the log and the bytes for the archive. `None` if its body is larger
+/// than `decoded_bytes_max` and should be handled elsewhere.
+fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max: usize) -> Option<Understood> {
+    let mut record = Box::new(begin_record(visit, fetched, tools.clock));
+    let body = match (record.outcome, &visit.purpose) {
+        (Outcome::Ok, Purpose::Robots { .. }) => Some(decoded(fetched, tools, decoded_bytes_max)?),
+        (Outcome::Ok, Purpose::Page) if tools.stages.extract => Some(decoded(fetched, tools, decoded_bytes_max)?),
+        _ => None,
+    };
+    let scratch = tools.scratch.lock().expect("nobody panics while borrowing buffers").pop();
+    let mut scratch = scratch.unwrap_or_else(|| Scratch::new(tools.stages));
     match (record.outcome, &visit.purpose) {
         (Outcome::Redirect, _) => follow_redirect(&mut record, fetched, tools),
         // Half a file may lack the half that forbids: it is as if there was no answer.
@@ -105,17 +145,22 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools) -> (VisitRecord, 
         (Outcome::Ok, Purpose::Robots { .. }) if fetched.cut == Some(Truncated::Time) => {
             record.outcome = Outcome::BodyTimeout;
         }
-        (Outcome::Ok, Purpose::Robots { .. }) => record.robots = Some(decoded(fetched, tools).as_ref().into()),
-        (Outcome::Ok, Purpose::Page) => read_page(&mut record, fetched, tools, &mut scratch),
+        (Outcome::Ok, Purpose::Robots { .. }) => record.robots = body.as_deref().map(Into::into),
+        (Outcome::Ok, Purpose::Page) => {
+            if let Some(body) = &body {
+                read_page(&mut record, body, fetched.header("content-type"), tools, &mut scratch);
+            }
+        }
         _ => {}
     }
+    drop(body);
     let mut archive = Vec::new();
-    let mut first = 0;
+    let mut archive_first = 0;
     if tools.archive && fetched.status != 0 && !fetched.head.is_empty() {
-        first = write_records(&mut record, fetched, tools, &mut scratch.writer, &mut archive);
+        archive_first = write_records(&mut record, fetched, tools, &mut scratch.writer, &mut archive);
     }
     tools.scratch.lock().expect("nobody panics while borrowing buffers").push(scratch);
-    (record, archive, first)
+    Some(Understood { record, archive, archive_first })
 }
 
 fn begin_record(visit: &Visit, fetched: &Fetched, clock: Clock) -> VisitRecord {
@@ -148,10 +193,9 @@ fn retry_after_ms(value: &str, now: rhumb_core::Timestamp) -> Option<u64> {
 }
 
 fn follow_redirect(record: &mut VisitRecord, fetched: &Fetched, tools: &Tools) {
-    let location = fetched.headers.iter().find(|(n, _)| n == "location").map(|(_, v)| String::from_utf8_lossy(v));
-    let base = tools.normalizer.base(record.entry.url.as_str(), None);
+    let location = fetched.headers.get("location").map(|v| String::from_utf8_lossy(v.as_bytes()));
+    let base = tools.normalizer.own_base(&record.entry.url);
     let target = location.ok_or_else(|| "no Location".to_string()).and_then(|location| {
-        let base = base.map_err(|e| e.to_string())?;
         tools.normalizer.normalize(&location, Some(&base)).map_err(|e| format!("Location {location:?}: {e}"))
     });
     match target {
@@ -171,24 +215,29 @@ fn follow_redirect(record: &mut VisitRecord, fetched: &Fetched, tools: &Tools) {
     }
 }
 
-fn decoded<'a>(fetched: &'a Fetched, tools: &Tools) -> std::borrow::Cow<'a, [u8]> {
+/// The body without its codings; `None` if it is larger than `bytes_max` and may be.
+fn decoded<'a>(fetched: &'a Fetched, tools: &Tools, bytes_max: usize) -> Option<Cow<'a, [u8]>> {
     let codings = fetched.header("content-encoding").unwrap_or_default();
-    coding::decode(codings, &fetched.body, &tools.decode).body
+    let decoded_bytes_max = tools.decode.decoded_bytes_max.min(bytes_max);
+    let decoded = coding::decode(codings, &fetched.body, &DecodeLimits { decoded_bytes_max, ..tools.decode });
+    let too_large = matches!(decoded.problem, Some(CodingProblem::Cut { .. }));
+    if too_large && decoded_bytes_max < tools.decode.decoded_bytes_max { None } else { Some(decoded.body) }
 }
 
 fn wanted(url: &Url, depth: u32, tools: &Tools) -> bool {
     tools.filter.read().expect("nobody panics while replacing the filter").judge(url, depth).is_ok()
 }
 
-fn read_page(record: &mut VisitRecord, fetched: &Fetched, tools: &Tools, scratch: &mut Scratch) {
-    let body = decoded(fetched, tools);
-    record.fingerprint = xxhash_rust::xxh3::xxh3_64(&body);
-    let content_type = fetched.header("content-type");
-    page::parse_page_into(&mut scratch.extractor, &body, content_type, &tools.parse, &mut scratch.page);
+fn read_page(record: &mut VisitRecord, body: &[u8], content_type: Option<&str>, tools: &Tools, scratch: &mut Scratch) {
+    record.fingerprint = xxhash_rust::xxh3::xxh3_64(body);
+    page::parse_page_into(&mut scratch.extractor, body, content_type, &tools.parse, &mut scratch.page);
     let page = &scratch.page;
     record.title = page.title.as_deref().unwrap_or_default().into();
     record.links_unusable = page.links_dropped as u32;
-    let Ok(own) = tools.normalizer.base(record.entry.url.as_str(), None) else { return };
+    if !tools.stages.normalize {
+        return;
+    }
+    let own = tools.normalizer.own_base(&record.entry.url);
     let base = page.base.as_deref().and_then(|href| tools.normalizer.base(href, Some(&own)).ok()).unwrap_or(own);
     let follow = !page.robots_directives().nofollow;
     let depth = record.entry.depth.saturating_add(1);

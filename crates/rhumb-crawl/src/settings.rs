@@ -34,6 +34,8 @@ pub struct Settings {
     pub guard: Guard,
     /// The whole User-Agent header.
     pub agent: String,
+    /// Hosts whose TLS sessions are remembered, to be resumed.
+    pub tls_hosts_max: usize,
     /// A PEM file of further certificate authorities.
     pub authorities: Option<PathBuf>,
     /// Visits under way at once.
@@ -42,6 +44,8 @@ pub struct Settings {
     pub threads: usize,
     /// Whether pages are archived.
     pub archive: bool,
+    /// Memory for pages on their way, from the first byte to the commit.
+    pub page_bytes_max: usize,
     /// Stop after so many pages.
     pub pages_max: Option<u64>,
     /// Stop after this time.
@@ -56,4 +60,30 @@ pub struct Settings {
     pub log_segment_bytes: u64,
     /// An archive file of this size is followed by the next.
     pub archive_file_bytes: u64,
+    /// How often people are told how far the crawl is.
+    pub tell_every: Duration,
+    /// What is done at all; for measuring.
+    pub stages: Stages,
+}
+
+/// Stages that `rhumb bench crawl --stages` leaves out, to see what each costs. A crawl has them all, and there is no
+/// setting for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Stages {
+    /// Archive records are compressed.
+    pub gzip: bool,
+    /// Records go to the log.
+    pub log: bool,
+    /// Links go to the sieve and on to the frontier.
+    pub sieve: bool,
+    /// Links are made canonical and judged.
+    pub normalize: bool,
+    /// Pages are decoded and parsed.
+    pub extract: bool,
+}
+
+impl Default for Stages {
+    fn default() -> Self {
+        Stages { gzip: true, log: true, sieve: true, normalize: true, extract: true }
+    }
 }

@@ -59,6 +59,8 @@ pub struct Status {
     pub pages_per_second: f64,
     /// Peak memory of the process.
     pub peak_rss_bytes: u64,
+    /// Share of the fetching that this process could have done but for names that were being looked up.
+    pub dns_idle_share: f64,
 }
 
 impl Status {
@@ -88,6 +90,7 @@ impl Status {
             back_queues: figures.back_queues,
             pages_per_second: 0.0,
             peak_rss_bytes: 0,
+            dns_idle_share: 0.0,
         }
     }
 }

@@ -338,6 +338,21 @@ pub struct SimArgs {
     /// Where to serve HTTPS.
     #[arg(long, value_name = "IP:PORT")]
     pub tls: Option<SocketAddr>,
+    /// Whether pages link to each other by https (needs --tls).
+    #[arg(long, requires = "tls")]
+    pub https: bool,
+    /// Write the authority that clients of HTTPS must trust to this file, as PEM.
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    pub ca: Option<PathBuf>,
+    /// Close every connection after one answer; HTTP/1.1 only.
+    #[arg(long)]
+    pub no_keep_alive: bool,
+    /// How long pages take.
+    #[arg(long, value_name = "MS")]
+    pub latency_ms: Option<u64>,
+    /// How long answers of DNS take.
+    #[arg(long, value_name = "MS", requires = "dns")]
+    pub dns_ms: Option<u64>,
     /// Every host has exactly the given number of pages.
     #[arg(long)]
     pub exact: bool,
@@ -369,6 +384,14 @@ pub enum BenchCommand {
         #[arg(long, default_value_t = 192)]
         in_flight: usize,
     },
+    /// Processor time of a page, from the fetch to the commit, on the synthetic web.
+    Crawl(BenchCrawlArgs),
+    /// One measured run of `bench crawl`.
+    #[command(hide = true)]
+    CrawlOne {
+        /// What to run, as JSON.
+        spec: String,
+    },
     /// URL-seen tests per second of processor time, four of five being repeats.
     Sieve {
         /// Distinct URLs.
@@ -399,6 +422,52 @@ pub enum BenchCommand {
         #[arg(long)]
         dir: Option<PathBuf>,
     },
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct BenchCrawlArgs {
+    /// What each stage costs: runs with one stage less each.
+    #[arg(long)]
+    pub stages: bool,
+    /// What a page costs early and late in one long crawl.
+    #[arg(long)]
+    pub windows: bool,
+    /// HTTPS, a new connection for every page, beside handshake, bare fetch and extraction.
+    #[arg(long)]
+    pub https: bool,
+    /// How much fetching is lost where names take so many milliseconds.
+    #[arg(long, value_name = "MS")]
+    pub dns_ms: Option<u64>,
+    /// Hosts of the web.
+    #[arg(long, value_name = "N")]
+    pub hosts: Option<u64>,
+    /// Pages of each host.
+    #[arg(long, value_name = "N")]
+    pub pages: Option<u64>,
+    /// Mean size of a page.
+    #[arg(long, value_name = "SIZE")]
+    pub page_bytes: Option<Size>,
+    /// How often each kind of run takes its turn.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub rounds: usize,
+    /// Threads of the crawl; 0: one for each processor.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub threads: usize,
+    /// With --windows: the early page.
+    #[arg(long, value_name = "PAGE", default_value_t = 10_000)]
+    pub early: u64,
+    /// With --windows: the late page.
+    #[arg(long, value_name = "PAGE", default_value_t = 500_000)]
+    pub late: u64,
+    /// With --dns-ms: how long pages take.
+    #[arg(long, value_name = "MS", default_value_t = 50)]
+    pub latency_ms: u64,
+    /// With --dns-ms: visits at once.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub workers: usize,
+    /// Where to crawl to [default: a temporary directory]
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
 }
 
 /// Says what is wrong with what was typed, in one line, or prints the help that was asked for.

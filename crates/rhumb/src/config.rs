@@ -19,6 +19,7 @@ use rhumb_core::url::{NormalizeOptions, ShapeLimits};
 use rhumb_crawl::Settings;
 use rhumb_crawl::dns::DnsConfig;
 use rhumb_crawl::fetch::FetchLimits;
+use rhumb_crawl::settings::Stages;
 use serde::{Deserialize, Serialize};
 
 use crate::memory::{self, Shares};
@@ -28,6 +29,9 @@ use crate::units::{Size, Span};
 pub const FORMAT: u32 = 1;
 /// The file in a crawl directory that holds the settings in force.
 pub const FILE: &str = "rhumb.toml";
+
+/// What a remembered TLS session takes: two tickets and the certificates of the host.
+const TLS_SESSION_BYTES: usize = 8 << 10;
 
 /// Everything that can be set. Sections and keys are those of the TOML file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -373,6 +377,7 @@ impl Config {
             dns,
             guard,
             agent: agent.to_string(),
+            tls_hosts_max: (shares.tls / TLS_SESSION_BYTES).max(16),
             authorities: self.net.authorities.clone(),
             workers: c.workers,
             threads: if c.threads == 0 {
@@ -381,6 +386,7 @@ impl Config {
                 c.threads
             },
             archive: self.storage.archive,
+            page_bytes_max: shares.pages,
             pages_max: c.limit,
             time_max: c.max_time.map(|t| t.0),
             checkpoint_every: self.storage.checkpoint_every.0,
@@ -388,6 +394,8 @@ impl Config {
             grace: std::time::Duration::from_secs(5),
             log_segment_bytes: self.storage.log_segment.0,
             archive_file_bytes: self.storage.archive_file.0,
+            tell_every: std::time::Duration::from_secs(1),
+            stages: Stages::default(),
         })
     }
 

@@ -14,6 +14,8 @@
 //! was written, appended to what the base already knows, so `short_cut` copies it; everything else takes the long way
 //! through the `url` crate. That both ways agree is a property test below.
 
+use std::cell::OnceCell;
+
 use serde::{Deserialize, Serialize};
 
 use super::clean::{self, ParamTable};
@@ -72,14 +74,30 @@ struct Rules {
 /// [`Normalizer`] that will use it.
 #[derive(Clone, Debug)]
 pub struct Base {
-    /// As parsed, for the long way: the canonical form may have lost what relative links build on.
-    parsed: ::url::Url,
+    /// As parsed, for the long way: the canonical form may have lost what relative links build on. Of a page's own URL,
+    /// which is canonical and lost nothing, only when the first link needs it.
+    parsed: OnceCell<::url::Url>,
     canonical: Url,
     /// Origin and directory, if a plain relative path may simply be appended to them.
     directory: Option<Box<str>>,
 }
 
 impl Base {
+    fn new(canonical: Url, path: &str) -> Base {
+        let directory = &path[..path.rfind('/').map_or(0, |at| at + 1)];
+        let plain = directory.bytes().all(|b| CLASS[usize::from(b)] & PATH != 0) && !directory.contains("/.");
+        let directory = plain.then(|| [canonical.origin(), directory].concat().into());
+        Base { parsed: OnceCell::new(), canonical, directory }
+    }
+
+    fn parsed(&self) -> Result<&::url::Url, UrlError> {
+        if let Some(parsed) = self.parsed.get() {
+            return Ok(parsed);
+        }
+        let parsed = parse(self.canonical.as_str(), None)?;
+        Ok(self.parsed.get_or_init(|| parsed))
+    }
+
     /// The base itself in canonical form.
     pub fn url(&self) -> &Url {
         &self.canonical
@@ -110,11 +128,14 @@ impl Normalizer {
     pub fn base(&self, raw: &str, outer: Option<&Base>) -> Result<Base, UrlError> {
         let parsed = parse(raw, outer)?;
         let canonical = canonical(&parsed, self.rules, self.params.as_ref())?;
-        let path = parsed.path();
-        let directory = &path[..path.rfind('/').map_or(0, |at| at + 1)];
-        let plain = directory.bytes().all(|b| CLASS[usize::from(b)] & PATH != 0) && !directory.contains("/.");
-        let directory = plain.then(|| [canonical.origin(), directory].concat().into());
-        Ok(Base { parsed, canonical, directory })
+        let base = Base::new(canonical, parsed.path());
+        let _ = base.parsed.set(parsed);
+        Ok(base)
+    }
+
+    /// The base that a page's own URL is for its links.
+    pub fn own_base(&self, url: &Url) -> Base {
+        Base::new(url.clone(), url.path())
     }
 
     /// Resolves `raw` against `base` and brings it into canonical form.
@@ -162,6 +183,14 @@ impl Normalizer {
                     return self.append(known.origin(), known, rest);
                 }
                 self.copy_absolute(raw)
+            }
+            b'/' if bytes.get(1) == Some(&b'/') => {
+                let known = known?;
+                self.copy_absolute(&[known.scheme(), ":", raw].concat())
+            }
+            b'.' if bytes.get(1) == Some(&b'/') => {
+                let base = base?;
+                self.append(base.directory.as_deref()?, &base.canonical, &raw[2..])
             }
             first if CLASS[usize::from(first)] & PATH != 0 && first != b'/' => {
                 let base = base?;
@@ -293,17 +322,31 @@ const CLASS: [u8; 256] = {
     class
 };
 
-/// The length of a host name that needs neither IDNA nor IPv4 parsing.
+/// The length of a host name that needs no IDNA, or of an IPv4 address as it is written usually.
 fn plain_host_len(bytes: &[u8]) -> Option<usize> {
     let len = bytes.iter().position(|&b| CLASS[usize::from(b)] & HOST == 0).unwrap_or(bytes.len());
     let host = &bytes[..len];
     let last = host.rsplit(|&b| b == b'.').next()?;
+    if last.first().is_some_and(u8::is_ascii_digit) {
+        return is_plain_ipv4(host).then_some(len);
+    }
     // A last label that begins with a letter is no number in any notation, and no trailing dot either.
     let plain = last.first().is_some_and(u8::is_ascii_lowercase)
         && host[0] != b'.'
         && !host.windows(2).any(|pair| pair == b"..")
         && memchr::memmem::find(host, b"xn--").is_none();
     plain.then_some(len)
+}
+
+/// Four numbers without zeros in front: what IPv4 parsing would leave as it is.
+fn is_plain_ipv4(host: &[u8]) -> bool {
+    let number = |part: &[u8]| {
+        let value =
+            part.iter().try_fold(0_u32, |value, b| b.is_ascii_digit().then(|| value * 10 + u32::from(b - b'0')));
+        (1..=3).contains(&part.len()) && (part[0] != b'0' || part.len() == 1) && value.is_some_and(|v| v < 256)
+    };
+    let parts = host.split(|&b| b == b'.');
+    parts.clone().count() == 4 && parts.into_iter().all(number)
 }
 
 /// The scheme that the text plainly begins with.
@@ -321,8 +364,8 @@ fn is_scheme_byte(b: u8) -> bool {
 fn parse(raw: &str, base: Option<&Base>) -> Result<::url::Url, UrlError> {
     use ::url::ParseError as E;
     let reference = if base.is_some() { whatwg::without_extra_slashes(raw) } else { raw.into() };
-    let options = ::url::Url::options().base_url(base.map(|base| &base.parsed));
-    let parsed = options.parse(&reference).map_err(|error| match error {
+    let base = base.map(Base::parsed).transpose()?;
+    let parsed = ::url::Url::options().base_url(base).parse(&reference).map_err(|error| match error {
         E::RelativeUrlWithoutBase | E::RelativeUrlWithCannotBeABaseBase => UrlError::NoBase,
         E::EmptyHost => UrlError::Host("it is empty"),
         E::IdnaError => UrlError::Host("not a valid international name"),

@@ -13,8 +13,12 @@ use rhumb_store::warc::Truncated;
 use rhumb_store::warc::http::synth_head;
 use tokio::time::timeout_at;
 
+use super::budget::{FREE_BYTES, Held};
 use super::connect::{Link, Sender};
 use super::{Failure, Fetched, Fetcher, Request};
+
+/// What is made ready for a body because its sender said so.
+const TRUSTED_BYTES: usize = 256 << 10;
 
 /// What we can read. Order is preference.
 const ACCEPT_ENCODING: &str = "gzip, br, zstd, deflate";
@@ -49,14 +53,13 @@ pub(crate) async fn exchange(
     let (parts, incoming) = response.into_parts();
     let status = parts.status.as_u16();
     let body_max = limits.body_bytes_max.min(request.body_bytes_max);
-    let (body, cut, trouble) = read_body(link, incoming, fetcher, body_max, deadline).await;
+    let mut held = fetcher.budget.hold();
+    let (body, cut, trouble) = read_body(link, incoming, fetcher, body_max, deadline, &mut held).await;
     link.nudge().await;
     let ended = Instant::now();
-    let headers: Vec<(String, Vec<u8>)> =
-        parts.headers.iter().map(|(n, v)| (n.as_str().to_string(), v.as_bytes().to_vec())).collect();
     let mut head = link.passed.lock().expect("nobody panics while copying a head").take_head();
     if http2 {
-        head = synth_head(status, headers.iter().map(|(n, v)| (n.as_str(), v.as_slice())));
+        head = synth_head(status, parts.headers.iter().map(|(n, v)| (n.as_str(), v.as_bytes())));
     }
     let mut outcome = Outcome::of_status(status);
     let mut detail = String::new();
@@ -71,7 +74,7 @@ pub(crate) async fn exchange(
         outcome,
         detail,
         status,
-        headers,
+        headers: parts.headers,
         head,
         request_head,
         body,
@@ -81,6 +84,7 @@ pub(crate) async fn exchange(
         started,
         ended,
         kept: false,
+        held,
     })
 }
 
@@ -95,47 +99,45 @@ fn build(
     let unusable = |what: &str| Failure::new(Outcome::BadHttp, format!("cannot be asked for: {what}"));
     let mut message = http::Request::new(Empty::new());
     *message.uri_mut() = target.parse().map_err(|e: http::uri::InvalidUri| unusable(&e.to_string()))?;
-    let mut wanted: Vec<(header::HeaderName, &str)> = Vec::with_capacity(6);
-    if !http2 {
-        wanted.push((header::HOST, authority));
-    }
-    wanted.push((header::USER_AGENT, &fetcher.agent));
-    wanted.push((header::ACCEPT, ACCEPT));
-    wanted.push((header::ACCEPT_ENCODING, ACCEPT_ENCODING));
-    if let Some(etag) = &request.validators.etag {
-        wanted.push((header::IF_NONE_MATCH, etag));
-    }
-    if let Some(date) = &request.validators.last_modified {
-        wanted.push((header::IF_MODIFIED_SINCE, date));
-    }
+    let headers = message.headers_mut();
     let mut raw = Vec::with_capacity(256);
-    raw.extend_from_slice(format!("GET {} HTTP/1.1\r\n", url.path_and_query()).as_bytes());
-    if http2 {
-        raw.extend_from_slice(format!("Host: {authority}\r\n").as_bytes());
+    for part in ["GET ", url.path_and_query(), " HTTP/1.1\r\n", "Host: ", authority, "\r\n"] {
+        raw.extend_from_slice(part.as_bytes());
     }
-    for (name, value) in wanted {
-        // Validators come from a server: what cannot stand in a header is not sent back.
-        let Ok(header) = HeaderValue::from_str(value) else { continue };
-        raw.extend_from_slice(title_case(name.as_str()).as_bytes());
-        raw.extend_from_slice(b": ");
-        raw.extend_from_slice(header.as_bytes());
+    if !http2 {
+        headers.insert(header::HOST, HeaderValue::from_str(authority).map_err(|e| unusable(&e.to_string()))?);
+    }
+    for (name, written, value) in &fetcher.usual {
+        raw.extend_from_slice(written.as_bytes());
+        raw.extend_from_slice(value.as_bytes());
         raw.extend_from_slice(b"\r\n");
-        message.headers_mut().insert(name, header);
+        headers.insert(name, value.clone());
+    }
+    let validators = [
+        (header::IF_NONE_MATCH, "If-None-Match: ", &request.validators.etag),
+        (header::IF_MODIFIED_SINCE, "If-Modified-Since: ", &request.validators.last_modified),
+    ];
+    for (name, written, value) in validators {
+        // Validators come from a server: what cannot stand in a header is not sent back.
+        let Some(Ok(value)) = value.as_deref().map(HeaderValue::from_str) else { continue };
+        raw.extend_from_slice(written.as_bytes());
+        raw.extend_from_slice(value.as_bytes());
+        raw.extend_from_slice(b"\r\n");
+        headers.insert(name, value);
     }
     raw.extend_from_slice(b"\r\n");
     Ok((message, raw))
 }
 
-/// Header names as hyper writes them.
-fn title_case(name: &str) -> String {
-    let mut up = true;
-    name.chars()
-        .map(|c| {
-            let out = if up { c.to_ascii_uppercase() } else { c };
-            up = c == '-';
-            out
-        })
-        .collect()
+/// Headers that every request carries, with their names as hyper writes them.
+pub(crate) fn usual(agent: &str) -> Vec<(header::HeaderName, &'static str, HeaderValue)> {
+    // The configuration lets no agent pass that a header cannot hold.
+    let agent = HeaderValue::from_str(agent).unwrap_or(HeaderValue::from_static("rhumb"));
+    vec![
+        (header::USER_AGENT, "User-Agent: ", agent),
+        (header::ACCEPT, "Accept: ", HeaderValue::from_static(ACCEPT)),
+        (header::ACCEPT_ENCODING, "Accept-Encoding: ", HeaderValue::from_static(ACCEPT_ENCODING)),
+    ]
 }
 
 async fn read_body(
@@ -143,12 +145,18 @@ async fn read_body(
     mut incoming: Incoming,
     fetcher: &Fetcher,
     body_max: usize,
-    deadline: Instant,
+    mut deadline: Instant,
+    held: &mut Held,
 ) -> (Vec<u8>, Option<Truncated>, Option<Failure>) {
     let limits = &fetcher.limits;
     let announced = incoming.size_hint().exact().unwrap_or(0).min(body_max as u64);
     // A liar announces much and sends nothing: trust it for a quarter megabyte.
-    let mut body = Vec::with_capacity((announced as usize).min(256 << 10));
+    let trusted = (announced as usize).min(TRUSTED_BYTES);
+    let asked = Instant::now();
+    if held.grow_to(trusted).await {
+        deadline += asked.elapsed();
+    }
+    let mut body = Vec::with_capacity(trusted);
     let mut window_end = Instant::now() + limits.rate_window;
     let mut window_bytes = 0u64;
     loop {
@@ -178,7 +186,17 @@ async fn read_body(
         if let Some(data) = frame.data_ref() {
             window_bytes += data.len() as u64;
             let room = body_max - body.len();
-            body.extend_from_slice(&data[..data.len().min(room)]);
+            let fits = &data[..data.len().min(room)];
+            if body.len() + fits.len() > body.capacity() {
+                let asked = Instant::now();
+                if make_room(&mut body, fits.len(), announced as usize, body_max, held).await {
+                    // The host is not to blame for our lack of memory.
+                    let waited = asked.elapsed();
+                    deadline += waited;
+                    window_end += waited;
+                }
+            }
+            body.extend_from_slice(fits);
             if data.len() > room {
                 return (body, Some(Truncated::Length), None);
             }
@@ -188,6 +206,18 @@ async fn read_body(
             window_bytes = 0;
         }
     }
+}
+
+/// Grows a body by half, or to what was announced if that is less; true if that had to wait for memory.
+async fn make_room(body: &mut Vec<u8>, more: usize, announced: usize, body_max: usize, held: &mut Held) -> bool {
+    let least = body.len() + more;
+    let step = (body.capacity() + body.capacity() / 2).max(FREE_BYTES / 4);
+    let most = if least <= announced { announced } else { body_max };
+    let wanted = step.min(most).max(least);
+    // While it moves, the body is there twice.
+    let waited = held.grow_to(wanted + body.len()).await;
+    body.reserve_exact(wanted - body.len());
+    waited
 }
 
 /// What hyper's error means for us.

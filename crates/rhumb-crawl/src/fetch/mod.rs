@@ -3,11 +3,16 @@
 //! hyper's connection API is driven directly, without a pool: we resolve, judge the address, dial it, and own
 //! the one connection of a host. The connection's future is polled by the visit that uses it, so a fetch costs no
 //! further task, and an abandoned one is gone when its visit is. Bodies come as they were on the wire (transfer
-//! coding removed); decoding happens later. Read `connect.rs` (dialling), `exchange.rs` (one request), `tee.rs` (the head's raw bytes).
+//! coding removed); decoding happens later. Read `connect.rs` (dialling), `exchange.rs` (one request), `tee.rs` (the head's raw bytes),
+//! `budget.rs` (memory for bodies).
 
+pub mod bare;
+pub mod budget;
 mod connect;
 mod exchange;
 mod tee;
+#[cfg(test)]
+mod tests;
 pub mod tls;
 
 use std::collections::HashMap;
@@ -21,6 +26,7 @@ use rhumb_core::url::{Host, Url};
 use rhumb_core::visit::Validators;
 use rhumb_store::warc::Truncated;
 
+use budget::{Held, PageBudget};
 use connect::Link;
 
 /// Bounds of one fetch. DESIGN names the defaults.
@@ -85,7 +91,7 @@ pub struct Fetched {
     /// Status; 0 without a response.
     pub status: u16,
     /// Response headers as received.
-    pub headers: Vec<(String, Vec<u8>)>,
+    pub headers: http::HeaderMap,
     /// The response head's own bytes (made up for HTTP/2, which has none).
     pub head: Vec<u8>,
     /// The request head's bytes.
@@ -104,15 +110,17 @@ pub struct Fetched {
     pub ended: Instant,
     /// Whether the connection is kept for the next request.
     pub kept: bool,
+    /// The memory that the body was given.
+    pub held: Held,
 }
 
 impl Fetched {
-    fn failed(started: Instant, outcome: Outcome, detail: String) -> Fetched {
+    fn failed(started: Instant, outcome: Outcome, detail: String, held: Held) -> Fetched {
         Fetched {
             outcome,
             detail,
             status: 0,
-            headers: Vec::new(),
+            headers: http::HeaderMap::new(),
             head: Vec::new(),
             request_head: Vec::new(),
             body: Vec::new(),
@@ -122,13 +130,13 @@ impl Fetched {
             started,
             ended: Instant::now(),
             kept: false,
+            held,
         }
     }
 
     /// The first value of a header, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
-        let value = self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
-        value.and_then(|(_, v)| std::str::from_utf8(v).ok()).map(str::trim)
+        self.headers.get(name).and_then(|v| std::str::from_utf8(v.as_bytes()).ok()).map(str::trim)
     }
 }
 
@@ -148,16 +156,25 @@ impl Failure {
 /// Fetches URLs and keeps idle connections. One per thread of the crawl.
 pub struct Fetcher {
     limits: FetchLimits,
-    agent: String,
+    usual: Vec<(http::HeaderName, &'static str, http::HeaderValue)>,
     guard: Arc<Guard>,
     tls: tokio_rustls::TlsConnector,
+    budget: Arc<PageBudget>,
     idle: Mutex<HashMap<Host, Link>>,
 }
 
 impl Fetcher {
     /// A fetcher that calls itself `agent` and dials what `guard` allows.
     pub fn new(limits: FetchLimits, agent: &str, guard: Arc<Guard>, tls: Arc<rustls::ClientConfig>) -> Fetcher {
-        Fetcher { limits, agent: agent.to_string(), guard, tls: tls.into(), idle: Mutex::default() }
+        let budget = PageBudget::new(usize::MAX / 2);
+        Fetcher { limits, usual: exchange::usual(agent), guard, tls: tls.into(), budget, idle: Mutex::default() }
+    }
+
+    /// The same, with bodies that share this budget with those of other fetchers.
+    #[must_use]
+    pub fn with_budget(mut self, budget: Arc<PageBudget>) -> Fetcher {
+        self.budget = budget;
+        self
     }
 
     /// Fetches one URL. The web's failures are part of the answer.
@@ -175,7 +192,7 @@ impl Fetcher {
                     // has seen it, and is not asked a second time.
                     Err(failure) if failure.outcome == Outcome::Reset && !link.answered() => {}
                     Err(failure) => {
-                        let mut fetched = Fetched::failed(started, failure.outcome, failure.detail);
+                        let mut fetched = Fetched::failed(started, failure.outcome, failure.detail, self.budget.hold());
                         fetched.address = Some(link.address);
                         return fetched;
                     }
@@ -186,7 +203,7 @@ impl Fetcher {
         let mut link = match dialled {
             Ok(link) => link,
             Err((failure, address)) => {
-                let mut fetched = Fetched::failed(started, failure.outcome, failure.detail);
+                let mut fetched = Fetched::failed(started, failure.outcome, failure.detail, self.budget.hold());
                 fetched.address = address;
                 return fetched;
             }
@@ -194,7 +211,7 @@ impl Fetcher {
         match exchange::exchange(&mut link, self, &request, started, deadline).await {
             Ok(fetched) => self.keep(host, link, fetched),
             Err(failure) => {
-                let mut fetched = Fetched::failed(started, failure.outcome, failure.detail);
+                let mut fetched = Fetched::failed(started, failure.outcome, failure.detail, self.budget.hold());
                 fetched.address = Some(link.address);
                 fetched
             }

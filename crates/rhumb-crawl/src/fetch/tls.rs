@@ -1,15 +1,24 @@
-//! The client's side of TLS: which authorities are trusted, which protocols are offered.
+//! The client's side of TLS: which authorities are trusted, which protocols are offered, which sessions are remembered.
+//!
+//! A session that was resumed spares both sides the certificate and its signatures, which is most of what a small
+//! page costs over HTTPS. The store is one for all threads, bounded, and kept by server name: what one host gave us is never
+//! shown to another.
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustls::client::Resumption;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-/// A configuration that trusts Mozilla's authorities and those in `extra` (a PEM file), and offers HTTP/2 and 1.1.
-pub fn client_config(extra: Option<&Path>) -> io::Result<Arc<ClientConfig>> {
+/// rustls counts tickets and keeps eight of them for a server.
+const TICKETS_PER_SERVER: usize = 8;
+
+/// A configuration that trusts Mozilla's authorities and those in `extra` (a PEM file), offers HTTP/2 and 1.1, and
+/// resumes the sessions of the last `hosts_max` hosts; none if that is 0.
+pub fn client_config(extra: Option<&Path>, hosts_max: usize) -> io::Result<Arc<ClientConfig>> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(path) = extra {
         let invalid = |e: String| io::Error::new(io::ErrorKind::InvalidData, e);
@@ -23,6 +32,10 @@ pub fn client_config(extra: Option<&Path>) -> io::Result<Arc<ClientConfig>> {
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|e| io::Error::other(e.to_string()))?;
     let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.resumption = match hosts_max {
+        0 => Resumption::disabled(),
+        hosts => Resumption::in_memory_sessions(hosts.saturating_mul(TICKETS_PER_SERVER)),
+    };
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

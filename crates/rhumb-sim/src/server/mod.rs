@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -88,9 +88,17 @@ pub(crate) struct Shared {
     pub(crate) log: Arc<Log>,
     pub(crate) dns: Dns,
     pub(crate) keep_alive: bool,
+    pub(crate) handshakes: Handshakes,
     all_loopback: bool,
     /// How far the web's clock is ahead of the machine's.
     ahead_ms: AtomicI64,
+}
+
+/// TLS handshakes by kind.
+#[derive(Default)]
+pub(crate) struct Handshakes {
+    pub(crate) full: AtomicU64,
+    pub(crate) resumed: AtomicU64,
 }
 
 impl Shared {
@@ -130,7 +138,7 @@ impl Server {
         if let Some(wanted) = config.tls {
             let listener = bind(place(wanted), "HTTPS")?;
             tls_addr = Some(SocketAddr::new(wanted.ip(), listener.local_addr()?.port()));
-            let authority = Arc::new(Authority::new(config.http2).map_err(io::Error::other)?);
+            let authority = Arc::new(Authority::new(config.http2)?);
             ca_pem = Some(authority.ca_pem());
             tls = Some((listener, authority));
         }
@@ -154,6 +162,7 @@ impl Server {
             log: Arc::new(Log::new(&config.log)?),
             dns: Dns::new(web.clone(), config.dns_config),
             keep_alive: config.keep_alive,
+            handshakes: Handshakes::default(),
             all_loopback: config.all_loopback,
             ahead_ms: AtomicI64::new(0),
         });
@@ -224,6 +233,12 @@ impl Server {
     /// Number of requests answered, whether or not they are remembered.
     pub fn requests(&self) -> u64 {
         self.shared.log.requests()
+    }
+
+    /// TLS handshakes so far: full ones, and those that went on with an earlier session.
+    pub fn tls_handshakes(&self) -> (u64, u64) {
+        let Handshakes { full, resumed } = &self.shared.handshakes;
+        (full.load(Ordering::Relaxed), resumed.load(Ordering::Relaxed))
     }
 
     /// How often each name was asked for over DNS.

@@ -1,13 +1,15 @@
 //! HTTPS: the same web over TLS, HTTP/1.1 and HTTP/2, by hyper.
 //!
 //! One certificate authority per server; a leaf for each name is issued when the name is first asked for, and for the
-//! local address when a client sends no name. Tests give the authority's certificate to their client.
+//! local address when a client sends no name. All names share one key for session tickets, as those of a content delivery
+//! network do: only the client's care keeps sessions apart. Tests give the authority's certificate to their client.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -34,17 +36,23 @@ const LEAVES_MAX: usize = 10_000;
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     leaf_key: KeyPair,
+    tickets: Arc<dyn rustls::server::ProducesTickets>,
     http2: bool,
     leaves: Mutex<BTreeMap<String, Arc<rustls::ServerConfig>>>,
 }
 
 impl Authority {
-    pub(crate) fn new(http2: bool) -> Result<Self, rcgen::Error> {
+    pub(crate) fn new(http2: bool) -> io::Result<Self> {
+        Self::make(http2).map_err(io::Error::other)
+    }
+
+    fn make(http2: bool) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name.push(DnType::CommonName, "rhumb-sim");
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
-        Ok(Authority { issuer, leaf_key: KeyPair::generate()?, http2, leaves: Mutex::default() })
+        let tickets = rustls::crypto::ring::Ticketer::new()?;
+        Ok(Authority { issuer, leaf_key: KeyPair::generate()?, tickets, http2, leaves: Mutex::default() })
     }
 
     pub(crate) fn ca_pem(&self) -> String {
@@ -66,6 +74,7 @@ impl Authority {
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![leaf.der().clone()], key))
             .map_err(io::Error::other)?;
         let offered: &[&[u8]] = if self.http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
+        config.ticketer = self.tickets.clone();
         config.alpn_protocols = offered.iter().map(|protocol| protocol.to_vec()).collect();
         let config = Arc::new(config);
         if leaves.len() >= LEAVES_MAX {
@@ -105,7 +114,10 @@ async fn converse(
     let hello = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream).await?;
     let name = hello.client_hello().server_name().map_or_else(|| local.ip().to_string(), str::to_owned);
     let stream = hello.into_stream(authority.config_for(&name)?).await?;
-    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let (session, server) = (stream.get_ref().1, &shared.handshakes);
+    let resumed = session.handshake_kind() == Some(rustls::HandshakeKind::Resumed);
+    if resumed { &server.resumed } else { &server.full }.fetch_add(1, Ordering::Relaxed);
+    let http2 = session.alpn_protocol() == Some(b"h2");
     let (stream, keep_alive) = (TokioIo::new(stream), shared.keep_alive);
     let service = service_fn(move |request| answer(request, web.clone(), shared.clone(), connection.clone()));
     if http2 {

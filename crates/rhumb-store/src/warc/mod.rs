@@ -9,12 +9,13 @@
 //! * a field taken from the web can never start a new line in a record header;
 //! * `read` holds a bounded amount of memory whatever the file says of itself, and names the offset of every trouble.
 //!
-//! Read `write.rs` for what a record holds (`small.rs` packs the short ones), `fields.rs` and `http.rs` for its two kinds of head, `source.rs` then `read.rs`
+//! Read `write.rs` for what a record holds (`deflate.rs` packs pages, `small.rs` what is short), `fields.rs` and `http.rs` for its two kinds of head, `source.rs` then `read.rs`
 //! for the way back, `check.rs` for what is done with it (`check`, `ls`, `whole_prefix`), and `cdxj.rs` with `surt.rs` for
 //! the index. The bytes are described in `docs/formats/archive.md`.
 
 pub mod cdxj;
 pub mod check;
+mod deflate;
 mod fields;
 pub mod http;
 mod idn;

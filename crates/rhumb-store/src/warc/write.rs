@@ -1,7 +1,7 @@
 //! Makes records: each function appends one gzip member to a vector and says where in it.
 //!
-//! What a page costs is one pass of libdeflate at level 1 and one of SHA-1 over the body; `small` packs the rest. The payload digest is that
-//! pass, and a caller that has it already (to recognise a known payload) hands it in. WARC-Block-Digest of a response
+//! What a page costs is one pass of `deflate` and one of SHA-1 over the body; `small` packs the rest. The payload digest is
+//! that pass, and a caller that has it already (to recognise a known payload) hands it in. WARC-Block-Digest of a response
 //! would be a second pass over the same bytes for the sake of the head alone, whose bytes the member's CRC-32 guards
 //! anyway: responses go without unless `block_digests` is set; all other records, being small, carry it.
 //!
@@ -14,6 +14,7 @@ use data_encoding::BASE32;
 use libdeflater::{CompressionLvl, Compressor};
 use sha1::{Digest as _, Sha1};
 
+use super::deflate::{self, Deflater};
 use super::http::clean_head;
 use super::{Span, WarcError, small};
 use crate::Timestamp;
@@ -34,7 +35,7 @@ impl std::fmt::Display for Digest {
         let mut text = [0; 32];
         BASE32.encode_mut(&self.0, &mut text);
         f.write_str("sha1:")?;
-        text.iter().try_for_each(|&b| std::fmt::Write::write_char(f, char::from(b)))
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 
@@ -180,14 +181,19 @@ pub struct Metadata<'a> {
 
 /// Makes records; keeps the compressor and its buffer between them. One per thread.
 pub struct RecordWriter {
-    compressor: Compressor,
+    level: CompressionLvl,
+    /// For what is too long to be made the quick way; most writers never meet such a body.
+    compressor: Option<Compressor>,
+    deflater: Deflater,
     /// The record before compression.
     record: Vec<u8>,
     /// The block, where it is made here rather than handed in.
     block: Vec<u8>,
     block_digests: bool,
-    /// Level 1 was asked for, so short records go the quick way too.
+    /// Level 1 was asked for, so records go the quick way while they are not too long for it.
     quick: bool,
+    /// Nothing is compressed.
+    stored: bool,
 }
 
 impl Default for RecordWriter {
@@ -197,11 +203,18 @@ impl Default for RecordWriter {
 }
 
 impl RecordWriter {
-    /// A writer of this compression level, brought into 1 (quick) to 12 (small).
+    /// A writer of this compression level, brought into 0 (not at all), 1 (quick) to 12 (small).
     pub fn new(level: i32) -> Self {
-        let compressor = Compressor::new(CompressionLvl::new(level.clamp(1, 12)).unwrap_or_default());
-        let (record, block) = (Vec::new(), Vec::new());
-        RecordWriter { compressor, record, block, block_digests: false, quick: level <= 1 }
+        RecordWriter {
+            level: CompressionLvl::new(level.clamp(1, 12)).unwrap_or_default(),
+            compressor: None,
+            deflater: Deflater::new(),
+            record: Vec::new(),
+            block: Vec::new(),
+            block_digests: false,
+            quick: level == 1,
+            stored: level <= 0,
+        }
     }
 
     /// Whether responses carry WARC-Block-Digest too, at the price of hashing each body twice.
@@ -373,12 +386,19 @@ impl RecordWriter {
         self.record.extend_from_slice(tail);
         self.record.extend_from_slice(b"\r\n\r\n");
         let offset = out.len();
-        let fits = if self.quick && self.record.len() <= small::BYTES_MAX {
+        let fits = if self.stored {
+            deflate::stored_into(&self.record, out);
+            true
+        } else if self.quick && self.record.len() <= small::BYTES_MAX {
             small::gzip_into(&self.record, out);
             true
+        } else if self.quick && (self.record.len() <= deflate::BYTES_MAX || deflate::is_dense(&self.record)) {
+            self.deflater.gzip_into(&self.record, out);
+            true
         } else {
-            out.resize(offset + self.compressor.gzip_compress_bound(self.record.len()), 0);
-            let length = self.compressor.gzip_compress(&self.record, &mut out[offset..]);
+            let compressor = self.compressor.get_or_insert_with(|| Compressor::new(self.level));
+            out.resize(offset + compressor.gzip_compress_bound(self.record.len()), 0);
+            let length = compressor.gzip_compress(&self.record, &mut out[offset..]);
             out.truncate(offset + length.as_ref().map_or(0, |&length| length));
             length.is_ok()
         };

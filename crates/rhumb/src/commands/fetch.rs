@@ -36,7 +36,7 @@ pub fn run(args: &FetchArgs, as_json: bool) -> Result<Exit> {
     }
     let mut settings = config.settings().map_err(|e| usage(format!("{e:#}")))?;
     settings.guard.allow_seed(&url);
-    let authorities = tls::client_config(settings.authorities.as_deref()).context("read certificate authorities")?;
+    let authorities = tls::client_config(settings.authorities.as_deref(), 0).context("read certificate authorities")?;
     let fetcher = Fetcher::new(settings.fetch.clone(), &settings.agent, Arc::new(settings.guard.clone()), authorities);
     let host = url.host();
     let validators = Validators {
@@ -90,7 +90,8 @@ fn show(url: &Url, fetched: &Fetched, args: &FetchArgs, limits: &coding::DecodeL
     }
     let milliseconds = fetched.ended.duration_since(fetched.started).as_millis() as u64;
     if as_json {
-        let headers: Vec<_> = fetched.headers.iter().map(|(n, v)| json!([n, String::from_utf8_lossy(v)])).collect();
+        let headers: Vec<_> =
+            fetched.headers.iter().map(|(n, v)| json!([n.as_str(), String::from_utf8_lossy(v.as_bytes())])).collect();
         out::json(&json!({
             "url": url.as_str(), "status": fetched.status, "outcome": fetched.outcome.name(), "detail": fetched.detail,
             "headers": headers, "body_bytes": decoded.body.len(), "wire_bytes": fetched.body.len(), "truncated": fetched.cut.is_some(),

@@ -1,7 +1,7 @@
 //! `rhumb sim`: the synthetic web, for people.
 
 use anyhow::{Context, Result};
-use rhumb_sim::{LogConfig, Naming, ServeArgs, WebConfig, serve_blocking};
+use rhumb_sim::{Latency, LogConfig, Naming, ServeArgs, WebConfig, serve_blocking};
 
 use crate::cli::{SimArgs, SimCommand};
 use crate::{Exit, out, usage};
@@ -10,9 +10,13 @@ use crate::{Exit, out, usage};
 pub fn run(command: &SimCommand, as_json: bool) -> Result<Exit> {
     let SimCommand::Serve(args) = command;
     let serve = serve_args(args);
+    let mut trusted = Ok(());
     serve_blocking(serve, |server| {
         let web = server.web();
         let first = web.url(0, 0);
+        if let (Some(file), Some(pem)) = (&args.ca, server.ca_pem()) {
+            trusted = std::fs::write(file, pem).with_context(|| format!("write {}", file.display()));
+        }
         let ready = serde_json::json!({
             "listen": server.addr(), "dns": server.dns_addr(), "tls": server.tls_addr(), "seed_url": first, "hosts": web.hosts(),
         });
@@ -34,6 +38,7 @@ pub fn run(command: &SimCommand, as_json: bool) -> Result<Exit> {
         _ => e.into(),
     })
     .context("serve the synthetic web")?;
+    trusted?;
     Ok(Exit::Done)
 }
 
@@ -52,6 +57,14 @@ fn serve_args(args: &SimArgs) -> ServeArgs {
     }
     serve.server.listen = args.listen;
     serve.server.tls = args.tls;
+    serve.web.https = args.https;
+    if let Some(ms) = args.latency_ms {
+        serve.web.latency = Latency { min_ms: ms, max_ms: ms, ..Latency::default() };
+    }
+    serve.server.dns_config.delay_ms = args.dns_ms.unwrap_or(0);
+    if args.no_keep_alive {
+        (serve.server.keep_alive, serve.server.http2) = (false, false);
+    }
     if let Some(file) = &args.log {
         serve.server.log = LogConfig { memory: false, file: Some(file.clone()) };
     }

@@ -129,6 +129,23 @@ fn https_with_both_versions_of_http() {
     }
 }
 
+/// A server that closes each connection sees one full handshake of every host, and from then on resumed ones. All its
+/// hosts have the same key for tickets: that each begins with a full handshake shows that nobody's ticket is shown to another.
+#[test]
+fn tls_sessions_are_resumed_and_stay_with_their_host() {
+    let any: SocketAddr = "127.0.0.1:0".parse().expect("address");
+    let tls = Some(any);
+    let server = ServerConfig { tls, dns: tls, http2: false, keep_alive: false, ..ServerConfig::default() };
+    let server = Server::start(Web::new(WebConfig { https: true, ..WebConfig::plain(4, 6) }).expect("web"), server);
+    let server = server.expect("server");
+    let place = Place::new();
+    let mut command = crawl(&server, &place.dir, &QUICK);
+    command.args((0..4).map(|host| server.tls_web().url(host, 0)));
+    let status = json(&run(with_config(&mut command, &place, &trust(&server, &place))), 0);
+    assert_eq!(status["pages"], 24);
+    assert_eq!(server.tls_handshakes(), (4, 4 * 7 - 4), "full and resumed");
+}
+
 #[test]
 fn https_connections_count_at_an_address_too() {
     for http2 in [true, false] {

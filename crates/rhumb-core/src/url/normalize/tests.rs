@@ -132,6 +132,9 @@ fn link() -> impl Strategy<Value = String> {
         1 => Just("https://b.test:8080/".to_owned()),
         1 => "(http|https|HTTP)://[a-z0-9.-]{1,8}(:[0-9]{1,5})?/?",
         1 => "http://([0-9]{1,3}\\.){1,3}[0-9x]{0,2}/",
+        1 => "(http:)?//([0-9]{1,3}\\.){3}[0-9]{1,3}(:[0-9]{1,5})?/?",
+        1 => "//[a-z0-9.-]{1,8}(:[0-9]{1,5})?/?",
+        1 => "\\.{1,2}/{0,2}",
         1 => "http://(u:p@)?(xn--)?[a-z0-9A-Z]{1,5}\\.?\\.?(test|9|0xf)?\\.?/",
         1 => "[#?/\\\\:]{0,2}",
     ];
@@ -160,6 +163,10 @@ proptest! {
     fn short_cut_agrees_with_the_long_way(base in base(), link in link(), options in options()) {
         let normalizer = Normalizer::new(&options);
         let base = normalizer.base(&base, None).expect("bases are valid");
+        // What a page's own URL is as a base, its text parsed or not.
+        let own = normalizer.own_base(base.url());
+        let parsed = normalizer.base(base.url().as_str(), None).expect("canonical is valid");
+        prop_assert_eq!(normalizer.normalize(&link, Some(&own)), normalizer.normalize(&link, Some(&parsed)));
         for base in [Some(&base), None] {
             if let Some(short) = normalizer.short_cut(&link, base) {
                 let long = normalizer.long_way(&link, base);

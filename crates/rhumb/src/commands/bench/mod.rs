@@ -1,5 +1,6 @@
 //! `rhumb bench`: figures of parts of the program, in processor time.
 
+mod crawl;
 mod frontier;
 mod sieve;
 
@@ -30,15 +31,22 @@ pub fn run(command: &BenchCommand, as_json: bool) -> Result<Exit> {
         BenchCommand::Frontier { urls, hosts, visit_every, memory, dir } => with_directory(dir.as_deref(), |dir| {
             frontier::frontier(*urls, *hosts, *visit_every, memory.0 as usize, dir)
         })?,
+        BenchCommand::Crawl(args) => return crawl::run(args, as_json),
+        BenchCommand::CrawlOne { spec } => return crawl::run_one(spec),
     };
     if as_json {
         out::json(&figures)?;
     } else {
-        for (name, value) in figures.as_object().into_iter().flatten() {
-            out::line(&format!("  {name:<28} {}", round(value)))?;
-        }
+        print(&figures)?;
     }
     Ok(Exit::Done)
+}
+
+fn print(figures: &Value) -> Result<()> {
+    for (name, value) in figures.as_object().into_iter().flatten() {
+        out::line(&format!("  {name:<28} {}", round(value)))?;
+    }
+    Ok(())
 }
 
 fn round(value: &Value) -> String {
@@ -50,7 +58,7 @@ fn round(value: &Value) -> String {
 }
 
 /// Runs in the given directory or in a temporary one that is removed afterwards.
-fn with_directory(dir: Option<&Path>, f: impl FnOnce(&Path) -> Result<Value>) -> Result<Value> {
+fn with_directory<T>(dir: Option<&Path>, f: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     let temporary = std::env::temp_dir().join(format!("rhumb-bench-{}", std::process::id()));
     let place = dir.unwrap_or(&temporary);
     std::fs::create_dir_all(place).with_context(|| format!("make {}", place.display()))?;

@@ -19,6 +19,7 @@ use rhumb_core::sieve::SieveConfig;
 use rhumb_core::url::{NormalizeOptions, Url};
 use rhumb_crawl::dns::DnsConfig;
 use rhumb_crawl::fetch::FetchLimits;
+use rhumb_crawl::settings::Stages;
 use rhumb_crawl::{CrawlError, End, Engine, Settings};
 use rhumb_sim::{FailingDisk, Failure, Naming, Server, ServerConfig, Web, WebConfig};
 use rhumb_store::disk::{Disk, RealDisk};
@@ -88,10 +89,12 @@ pub fn small_settings() -> Settings {
         dns: DnsConfig::with_servers(vec!["127.0.0.1:9".parse().expect("address")]),
         guard: Guard { allow: vec!["127.0.0.0/8".parse().expect("network")], ..Guard::default() },
         agent: "rhumb-test".to_string(),
+        tls_hosts_max: 0,
         authorities: None,
         workers: 3,
         threads: 1,
         archive: true,
+        page_bytes_max: 1 << 10,
         pages_max: None,
         time_max: None,
         checkpoint_every: Duration::from_millis(5),
@@ -99,6 +102,8 @@ pub fn small_settings() -> Settings {
         grace: Duration::from_millis(200),
         log_segment_bytes: 6 << 10,
         archive_file_bytes: 16 << 10,
+        tell_every: Duration::from_secs(1),
+        stages: Stages::default(),
     }
 }
 

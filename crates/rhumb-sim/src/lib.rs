@@ -44,6 +44,7 @@ pub use server::{Server, ServerConfig};
 pub use truth::{Reached, Scope, Truth};
 pub use web::config::{ConfigError, Latency, Naming, WebConfig};
 pub use web::links::Link;
+pub use web::outlinks::{Found, OutlinkScratch};
 pub use web::path::Target;
 pub use web::respond::{Head, Reply, Request, Scratch};
 pub use web::robots::{Group, Robots, Rule};

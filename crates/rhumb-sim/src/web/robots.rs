@@ -160,7 +160,7 @@ impl Web {
     }
 
     /// Writes the rules down, in one of several spellings.
-    fn robots_text(&self, host: u64, robots: &Robots) -> String {
+    pub(crate) fn robots_text(&self, host: u64, robots: &Robots) -> String {
         let style = self.draw(Purpose::Robots, host, 1);
         let end = if style & 1 == 0 { "\n" } else { "\r\n" };
         let spell = |key: &str| match style >> 1 & 3 {

@@ -34,6 +34,7 @@ mod serve;
 pub mod server;
 mod text;
 mod truth;
+pub mod virtual_time;
 pub mod web;
 
 pub use failing_disk::{FailingDisk, Failure};

@@ -181,7 +181,10 @@ impl Crawl {
     /// Applies one record, whose end in the log is `position`. URLs found go into `found`, for the bus.
     pub fn fold(&mut self, record: &Record, position: Position, found: &mut Batch) -> Result<()> {
         match record {
-            Record::Opened(_) | Record::Alive(_) | Record::Closed(_) => {}
+            Record::Alive(_) | Record::Closed(_) => {}
+            // Contacts without an end were lost when the process before this one died. Left alone they would seem to
+            // have lasted until the next one dies, and their hosts would be given ten times that long a pause.
+            Record::Opened(at) => self.frontier.recover(self.died_by(*at)),
             Record::Seed(entry, _) => {
                 if self.seed_keys.insert(entry.url.fingerprint().0) {
                     self.seeds.push(entry.url.clone());
@@ -198,6 +201,12 @@ impl Crawl {
         self.position = position;
         self.last_alive = self.last_alive.max(record.at());
         Ok(())
+    }
+
+    /// When the process that wrote the last record had died, at the latest, if another begins at `began`: it wrote
+    /// "alive" within the last second or two.
+    pub fn died_by(&self, began: Timestamp) -> Timestamp {
+        self.last_alive.plus_ms(2_000).min(began.max(self.last_alive))
     }
 
     fn fold_visit(&mut self, visit: &VisitRecord, found: &mut Batch) -> Result<()> {
@@ -447,5 +456,38 @@ impl From<Trouble> for StoreError {
             Trouble::Malformed(Malformed(what)) => StoreError::corrupt("a batch of URLs", 0, what),
             Trouble::Store(e) => e,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::url::Fingerprint;
+    use rhumb_store::disk::RealDisk;
+
+    /// A contact that the first process lost is over when the first process is dead, however often the next ones die.
+    /// Found by the simulation, seed 9.
+    #[test]
+    fn a_lost_contact_ends_with_its_process() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let config = CrawlConfig {
+            frontier: FrontierConfig::default(),
+            sieve: SieveConfig::default(),
+            prioritizer: Prioritizer::default(),
+            seen_bytes_max: 1_000,
+            redirects_max: 10,
+            seed: 1,
+        };
+        let mut crawl = Crawl::new(RealDisk::new(dir.path()), &config).expect("a new crawl");
+        let host = Url::parse("http://a.example/").expect("a URL").host();
+        let issued = Record::Issued { host, url: Fingerprint(7), at: Timestamp(10_000) };
+        let later = [3_600_000, 7_200_000].map(|at| Record::Opened(Timestamp(at)));
+        for record in [issued, Record::Alive(Timestamp(10_500))].iter().chain(&later) {
+            crawl.fold(record, Position::START, &mut Batch::default()).expect("fold");
+        }
+        crawl.frontier.recover(crawl.died_by(Timestamp(9_000_000)));
+        // Dead by 12.5 s, so it took 2.5 s at the most.
+        let (_, at) = crawl.frontier.contact_times().next().expect("the host is known");
+        assert!((12_500..45_000).contains(&at.0), "{at}");
     }
 }

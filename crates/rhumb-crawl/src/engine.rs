@@ -120,8 +120,7 @@ impl Engine {
             }
             replayed => replayed?,
         }
-        // A process that died wrote "alive" within the last second or two.
-        let died = crawl.last_alive.plus_ms(2_000).min(Timestamp::now().max(crawl.last_alive));
+        let died = crawl.died_by(Timestamp::now());
         crawl.frontier.recover(died);
         let archive = Archive::open(disk.clone(), crawl.archive_end, settings.archive_file_bytes)?;
         let mut index = ArchiveIndex::open(disk.clone(), crawl.index_end)?;

@@ -23,6 +23,10 @@ pub(crate) enum Purpose {
     Words,
     Sentences,
     Dns,
+    Temper,
+    Whim,
+    Robot,
+    History,
 }
 
 /// The finaliser of SplitMix64: every input bit reaches every output bit.

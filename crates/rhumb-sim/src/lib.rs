@@ -34,6 +34,7 @@ mod serve;
 pub mod server;
 mod text;
 mod truth;
+pub mod virtual_time;
 pub mod web;
 
 pub use failing_disk::{FailingDisk, Failure};
@@ -44,6 +45,7 @@ pub use server::{Server, ServerConfig};
 pub use truth::{Reached, Scope, Truth};
 pub use web::config::{ConfigError, Latency, Naming, WebConfig};
 pub use web::links::Link;
+pub use web::outlinks::{Found, OutlinkScratch};
 pub use web::path::Target;
 pub use web::respond::{Head, Reply, Request, Scratch};
 pub use web::robots::{Group, Robots, Rule};

@@ -316,6 +316,39 @@ pub enum ConfigCommand {
 pub enum SimCommand {
     /// Serve the synthetic web over HTTP and DNS until interrupted.
     Serve(SimArgs),
+    /// Crawl the synthetic web in virtual time with the real core, checking every invariant at every step.
+    Run(SimRunArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct SimRunArgs {
+    /// The whole history is a function of this number.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// So many histories, of this seed and those after it.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub runs: u64,
+    /// Number of hosts.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub hosts: u64,
+    /// Pages of a host, on average.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub pages: u64,
+    /// Visits at a time.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub workers: usize,
+    /// How often the process dies.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub crashes: u64,
+    /// Stop after this many virtual days, finished or not.
+    #[arg(long, value_name = "N")]
+    pub days: Option<u64>,
+    /// Where the crawl's files go, a directory that is made and removed [default: memory]
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// Judge also what is known to be broken and not mended yet.
+    #[arg(long)]
+    pub strict: bool,
 }
 
 #[derive(Debug, Args)]

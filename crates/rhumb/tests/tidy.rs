@@ -17,7 +17,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("rhumb", &["rhumb-core", "rhumb-crawl", "rhumb-sim", "rhumb-store"]),
     ("rhumb-crawl", &["rhumb-core", "rhumb-store"]),
     ("rhumb-core", &["rhumb-store"]),
-    ("rhumb-sim", &["rhumb-store"]),
+    ("rhumb-sim", &["rhumb-core", "rhumb-store"]),
     ("rhumb-store", &[]),
 ];
 

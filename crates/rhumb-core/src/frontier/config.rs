@@ -2,8 +2,10 @@
 
 use rhumb_store::table::TableConfig;
 
-/// What one more back queue may take: two blocks, its host, its place in the heap.
-const BACK_QUEUE_BYTES: usize = 10 << 10;
+use crate::priority::LEVELS;
+
+/// What one more back queue may take: two blocks, of which one may have grown to twice its size, its host, its place in the heap.
+const BACK_QUEUE_BYTES: usize = 16 << 10;
 
 /// Bounds and delays of a frontier.
 #[derive(Clone, Debug)]
@@ -101,5 +103,13 @@ impl FrontierConfig {
             ghosts_max: (bytes / 256).max(1_000),
             ..self
         }
+    }
+    /// What the frontier may take with these bounds, however many URLs and hosts there are. Not counted: rules of hosts that have a
+    /// back queue, and queues of URLs of kilobytes each.
+    pub fn memory_bytes_max(&self) -> usize {
+        let queue = |block_bytes: usize| 4 * block_bytes + (8 << 10);
+        let front = (LEVELS + 1) * queue(self.front_block_bytes);
+        let back = self.back_queues_max.max(self.back_queues) * (queue(self.block_bytes) + (2 << 10));
+        front + back + self.hosts_bytes_max + 2 * self.table.memory_bytes_max + (4 << 10) + 64 * self.ghosts_max
     }
 }

@@ -27,6 +27,7 @@ impl Frontier {
             back_queues: self.slots_used() as u64,
             in_flight: self.in_flight,
             in_flight_pages: self.in_flight_pages,
+            memory_bytes: self.memory_bytes() as u64,
             ..Figures::default()
         };
         for Reverse((at, _)) in &self.ready {
@@ -44,8 +45,7 @@ impl Frontier {
         self.hosts.hot().map(|(_, s)| (&s.host, s.ready_at()))
     }
 
-    /// What queues and hosts take of the memory, about.
-    pub fn memory_bytes(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         let queues = self.front.iter().chain([&self.revisits]).chain(self.slots.iter().map(|s| &s.queue));
         queues.map(Fifo::memory_bytes).sum::<usize>() + self.hosts.memory_bytes() + self.ghosts.len() * 32
     }
@@ -158,4 +158,6 @@ pub struct Figures {
     pub hosts_ready: u64,
     /// Hosts whose pause is not over.
     pub hosts_waiting: u64,
+    /// What queues and hosts take of the memory, about.
+    pub memory_bytes: u64,
 }

@@ -3,13 +3,15 @@
 //! A URL has three layers, and each file here is one of them. The host: its name, size, address and pace are below, its
 //! manners in `robots`. The path: `path` writes the path of page 17 of a host and reads it back, so that no table of
 //! paths is needed. The answer: `links` decides where a page points, `page` writes the markup around it, `respond`
-//! chooses between page, redirect, error and "not modified".
+//! chooses between page, redirect, error and "not modified". `outlinks` is the way round the markup: what a crawler would
+//! have understood, without writing and reading it.
 //!
 //! Only two things can be changed while a web is in use, both for tests and both kept in `Overrides`: a host's
 //! robots.txt and hand-made documents.
 
 pub mod config;
 pub(crate) mod links;
+pub(crate) mod outlinks;
 mod page;
 pub(crate) mod path;
 pub(crate) mod respond;

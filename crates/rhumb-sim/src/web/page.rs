@@ -36,8 +36,7 @@ impl Web {
         put(out, "<meta name=\"description\" content=\"");
         out.extend_from_slice(self.text.run(dice.next(), 1).trim_ascii_end());
         put(out, "\">\n");
-        // One host in four names canonical URLs; so does every page that may be found elsewhere as well.
-        if host.is_multiple_of(4) || self.is_original(host, page) {
+        if self.names_canonical(host, page) {
             put(out, "<link rel=\"canonical\" href=\"");
             self.put_origin(host, out);
             self.put_path(own, "&amp;", out);
@@ -73,6 +72,11 @@ impl Web {
             out,
             " &middot; All rights reserved. Opinions are those of their authors.</p>\n</footer>\n</body>\n</html>\n",
         );
+    }
+
+    /// One host in four names canonical URLs; so does every page that may be found elsewhere as well.
+    pub(crate) fn names_canonical(&self, host: u64, page: u64) -> bool {
+        host.is_multiple_of(4) || self.is_original(host, page)
     }
 
     /// Text and links in turn, in paragraphs under headings, about `bytes` long.

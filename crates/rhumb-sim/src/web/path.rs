@@ -89,7 +89,7 @@ impl Target {
     }
 }
 
-const SECTIONS: [&str; 12] = [
+pub(crate) const SECTIONS: [&str; 12] = [
     "news", "articles", "docs", "blog", "archive", "science", "travel", "guides", "people", "products", "reports",
     "events",
 ];

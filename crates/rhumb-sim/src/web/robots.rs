@@ -18,6 +18,15 @@ pub struct Robots {
     pub groups: Vec<Group>,
 }
 
+/// What a host's robots.txt comes to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Manners {
+    pub(crate) status: u16,
+    /// `/private/` and print versions are closed to everybody.
+    pub(crate) closed: bool,
+    pub(crate) crawl_delay_ms: Option<u64>,
+}
+
 /// Rules for some user agents.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Group {
@@ -118,20 +127,17 @@ impl Web {
             let groups = if reply.status / 100 == 2 { Robots::parse(&text).groups } else { Vec::new() };
             return Robots { status: reply.status, groups };
         }
-        let config = &self.config;
         let mut dice = self.robots_dice(host);
-        if dice.chance(config.no_robots_share) {
-            return Robots { status: 404, groups: Vec::new() };
+        let Manners { status, closed, crawl_delay_ms } = self.manners_from(&mut dice);
+        if status != 200 {
+            return Robots { status, groups: Vec::new() };
         }
-        let closed = dice.chance(config.disallow_share);
-        let delayed = dice.chance(config.crawl_delay_share);
-        let delay_ms = (config.crawl_delay_ms_max / [1, 2, 4][dice.below(3) as usize]).max(1);
         let rule = |allow, pattern: &str| Rule { allow, pattern: pattern.to_owned() };
         let mut everybody = Group { agents: vec!["*".to_owned()], ..Group::default() };
         if closed {
             everybody.rules = vec![rule(false, "/private/"), rule(true, "/private/open/"), rule(false, "/*?print=")];
         }
-        everybody.crawl_delay_ms = delayed.then_some(delay_ms);
+        everybody.crawl_delay_ms = crawl_delay_ms;
         let mut groups = vec![everybody];
         if dice.chance(0.4) {
             let agents = vec!["badbot".to_owned(), "greedybot".to_owned()];
@@ -139,6 +145,22 @@ impl Web {
             groups.insert(dice.below(2) as usize, barred);
         }
         Robots { status: 200, groups }
+    }
+
+    /// The gist of what the seed gives the host, without the patterns.
+    pub(crate) fn manners(&self, host: u64) -> Manners {
+        self.manners_from(&mut self.robots_dice(host))
+    }
+
+    fn manners_from(&self, dice: &mut Dice) -> Manners {
+        let config = &self.config;
+        if dice.chance(config.no_robots_share) {
+            return Manners { status: 404, closed: false, crawl_delay_ms: None };
+        }
+        let closed = dice.chance(config.disallow_share);
+        let delayed = dice.chance(config.crawl_delay_share);
+        let delay_ms = (config.crawl_delay_ms_max / [1, 2, 4][dice.below(3) as usize]).max(1);
+        Manners { status: 200, closed, crawl_delay_ms: delayed.then_some(delay_ms) }
     }
 
     /// Whether the seed gives the host something closed. (Replacing its robots.txt does not change where links lead.)
@@ -160,7 +182,7 @@ impl Web {
     }
 
     /// Writes the rules down, in one of several spellings.
-    fn robots_text(&self, host: u64, robots: &Robots) -> String {
+    pub(crate) fn robots_text(&self, host: u64, robots: &Robots) -> String {
         let style = self.draw(Purpose::Robots, host, 1);
         let end = if style & 1 == 0 { "\n" } else { "\r\n" };
         let spell = |key: &str| match style >> 1 & 3 {

@@ -1,14 +1,89 @@
-//! `rhumb sim`: the synthetic web, for people.
+//! `rhumb sim`: the synthetic web, served for people or crawled in virtual time.
+
+use std::time::Instant;
 
 use anyhow::{Context, Result};
+use rhumb_crawl::status::{cpu_ms, peak_rss_bytes};
+use rhumb_sim::virtual_time::{self, SimConfig, SimError, Story};
 use rhumb_sim::{Latency, LogConfig, Naming, ServeArgs, WebConfig, serve_blocking};
 
-use crate::cli::{SimArgs, SimCommand};
+use crate::cli::{SimArgs, SimCommand, SimRunArgs};
 use crate::{Exit, out, usage};
 
-/// Serves until interrupted.
+/// Serves until interrupted, or plays histories in virtual time.
 pub fn run(command: &SimCommand, as_json: bool) -> Result<Exit> {
-    let SimCommand::Serve(args) = command;
+    match command {
+        SimCommand::Serve(args) => serve(args, as_json),
+        SimCommand::Run(args) => play(args, as_json),
+    }
+}
+
+/// Plays one history after another. A broken promise is one line and the end.
+fn play(args: &SimRunArgs, as_json: bool) -> Result<Exit> {
+    if args.workers == 0 {
+        return Err(usage("--workers must be at least 1"));
+    }
+    for seed in args.seed..args.seed.saturating_add(args.runs) {
+        let config = SimConfig {
+            seed,
+            hosts: args.hosts,
+            pages: args.pages,
+            workers: args.workers,
+            crashes: args.crashes,
+            days: args.days,
+            dir: args.dir.clone(),
+            strict: args.strict,
+            ..SimConfig::default()
+        };
+        if let Some(dir) = &args.dir {
+            std::fs::create_dir(dir).with_context(|| format!("make {}", dir.display()))?;
+        }
+        let (cpu_before, began) = (cpu_ms(), Instant::now());
+        let told = virtual_time::run(&config);
+        let (cpu_s, wall_s) = ((cpu_ms() - cpu_before) as f64 / 1_000.0, began.elapsed().as_secs_f64());
+        if let Some(dir) = &args.dir {
+            std::fs::remove_dir_all(dir).with_context(|| format!("remove {}", dir.display()))?;
+        }
+        match told {
+            Ok(story) if as_json => {
+                let mut all = serde_json::to_value(&story)?;
+                all["cpu_seconds"] = cpu_s.into();
+                all["seconds"] = wall_s.into();
+                all["peak_rss_bytes"] = peak_rss_bytes().into();
+                out::json(&all)?;
+            }
+            Ok(story) => tell(&story, cpu_s, wall_s)?,
+            Err(SimError::Config(e)) => return Err(usage(e.to_string())),
+            Err(e) => {
+                if as_json {
+                    out::json(&serde_json::json!({ "seed": seed, "violation": e.to_string() }))?;
+                } else {
+                    out::line(&e.to_string())?;
+                }
+                return Ok(Exit::Look);
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn tell(story: &Story, cpu_s: f64, wall_s: f64) -> Result<()> {
+    let Story { seed, hosts, web_pages, events, visits, robots, pages, urls, dropped, retries, .. } = story;
+    let Story { crashes, torn, rebuilt, checkpoints, checks, digest, .. } = story;
+    let days = story.virtual_ms as f64 / 86_400_000.0;
+    let end = if story.finished { "nothing left to do" } else { "time is up" };
+    out::line(&format!(
+        "seed {seed}: {hosts} hosts, {web_pages} pages; {days:.2} virtual days, {end}\n  \
+         {visits} visits ({robots} robots.txt, {retries} repeated), {pages} pages, {urls} URLs found, {dropped} given up\n  \
+         {crashes} crashes ({torn} in a write, {rebuilt} with the checkpoint damaged), {checkpoints} checkpoints\n  \
+         {checks} checks, no promise broken; {events} events, {:.0} a CPU-second; {cpu_s:.1} CPU-s, {wall_s:.1} s, peak {} MiB\n  \
+         digest {digest}",
+        *events as f64 / cpu_s.max(0.001),
+        peak_rss_bytes() >> 20,
+    ))
+}
+
+fn serve(args: &SimArgs, as_json: bool) -> Result<Exit> {
     let serve = serve_args(args);
     let mut trusted = Ok(());
     serve_blocking(serve, |server| {

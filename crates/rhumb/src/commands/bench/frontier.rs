@@ -58,7 +58,7 @@ pub fn frontier(urls: u64, hosts: u64, visit_every: u64, memory: usize, dir: &Pa
             let cpu = cpu_seconds();
             marks.push(json!({
                 "urls": i + 1, "cpu_seconds": cpu - marked, "rss_bytes": status::rss_bytes(),
-                "frontier_bytes": frontier.memory_bytes(),
+                "frontier_bytes": frontier.figures(now).memory_bytes,
             }));
             marked = cpu;
         }

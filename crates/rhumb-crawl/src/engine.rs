@@ -102,12 +102,20 @@ impl Engine {
     /// crash left half-done.
     pub fn open(root: &Path, disk: Arc<dyn Disk>, settings: Settings) -> Result<Engine, CrawlError> {
         let mut notes = Vec::new();
-        let (mut crawl, checkpoint_number) = load_checkpoint(&disk, &settings, &mut notes)?;
+        let (mut crawl, mut checkpoint_number) = load_checkpoint(&disk, &settings, &mut notes)?;
         let log = Log::open(disk.clone(), crawl.position, settings.log_segment_bytes)?;
         let fresh = log.position() == Position::START;
-        let checkpoint_position = crawl.position;
+        let mut checkpoint_position = crawl.position;
         let mut bus = LocalBus::new();
-        replay(&disk, &mut crawl, &mut bus)?;
+        match replay(&disk, &mut crawl, &mut bus) {
+            // Opening a file reads little of it; damage further in is met here.
+            Err(CrawlError::Store(e)) if e.is_in_derived_state() && checkpoint_number > 0 => {
+                (crawl, checkpoint_number) = (make_anew(&disk, &settings, &e.to_string(), &mut notes)?, 0);
+                (bus, checkpoint_position) = (LocalBus::new(), crawl.position);
+                replay(&disk, &mut crawl, &mut bus)?;
+            }
+            replayed => replayed?,
+        }
         // A process that died wrote "alive" within the last second or two.
         let died = crawl.last_alive.plus_ms(2_000).min(Timestamp::now().max(crawl.last_alive));
         crawl.frontier.recover(died);
@@ -571,11 +579,21 @@ fn load_checkpoint(
         },
         checkpoint::Found::Unusable(why) => why,
     };
+    Ok((make_anew(disk, settings, &trouble, notes)?, 0))
+}
+
+/// Forgets the checkpoint and all that it names.
+fn make_anew(
+    disk: &Arc<dyn Disk>,
+    settings: &Settings,
+    trouble: &str,
+    notes: &mut Vec<String>,
+) -> Result<Crawl, CrawlError> {
     notes.push(format!("{trouble}; the state is made anew from the log"));
     checkpoint::discard_all(&**disk)?;
     let crawl = Crawl::new(disk.clone(), &settings.crawl)?;
     crawl.remove_strays(&**disk)?;
-    Ok((crawl, 0))
+    Ok(crawl)
 }
 
 /// Folds the records behind the checkpoint.

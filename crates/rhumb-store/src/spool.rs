@@ -18,6 +18,8 @@ const READ_BYTES: usize = 64 << 10;
 /// Entries in the order in which they came.
 pub struct Spool {
     keys: Growing,
+    /// Of the keys that are in their file.
+    keys_crc: u32,
     entries: Growing,
     groups: Vec<Group>,
     group_start: u64,
@@ -36,6 +38,7 @@ impl Spool {
     pub fn new(name: &str) -> Spool {
         Spool {
             keys: Growing::new(format!("{name}.keys")),
+            keys_crc: 0,
             entries: Growing::new(format!("{name}.urls")),
             groups: Vec::new(),
             group_start: 0,
@@ -71,10 +74,15 @@ impl Spool {
             let bytes = &self.entries.buffer[(self.group_start - self.entries.flushed) as usize..];
             self.groups.push(Group { start: self.group_start, crc: crc32fast::hash(bytes) });
             self.group_start += bytes.len() as u64;
-            for part in [&mut self.keys, &mut self.entries] {
-                if part.buffer.len() >= buffer_bytes {
-                    part.flush(disk)?;
-                }
+            if self.keys.buffer.len() >= buffer_bytes {
+                // Keys are read in one go and have one checksum, entries have that of their group.
+                let mut crc = crc32fast::Hasher::new_with_initial(self.keys_crc);
+                crc.update(&self.keys.buffer);
+                self.keys_crc = crc.finalize();
+                self.keys.flush(disk)?;
+            }
+            if self.entries.buffer.len() >= buffer_bytes {
+                self.entries.flush(disk)?;
             }
         }
         Ok(())
@@ -119,7 +127,7 @@ impl Spool {
             f(&words);
             at += n as u64;
         }
-        if crc.finalize() != self.keys.crc {
+        if crc.finalize() != self.keys_crc {
             return Err(StoreError::corrupt(&self.keys.name, 0, "the checksum of keys that wait does not match"));
         }
         Ok(())
@@ -194,10 +202,10 @@ impl Spool {
             start = group.start;
         }
         into.put_u64(self.group_start);
+        into.put_u64(u64::from(self.keys_crc));
         for part in [&self.keys, &self.entries] {
             into.put_str(&part.name);
             into.put_u64(part.flushed);
-            into.put_u64(u64::from(part.crc));
             into.put_bytes(&part.buffer);
         }
     }
@@ -227,10 +235,10 @@ impl Spool {
             spool.groups.push(Group { start, crc: from.u32()? });
         }
         spool.group_start = from.u64()?;
+        spool.keys_crc = from.u32()?;
         for part in [&mut spool.keys, &mut spool.entries] {
             part.name = from.str()?.to_string();
             part.flushed = from.u64()?;
-            part.crc = from.u32()?;
             part.buffer = from.bytes()?.to_vec();
         }
         let keys = spool.keys.flushed.checked_add(spool.keys.buffer.len() as u64);
@@ -246,6 +254,7 @@ pub struct Picker {
     spool: Arc<Spool>,
     group: usize,
     keys: Vec<u8>,
+    entries_group: usize,
     entries: Vec<u8>,
     /// The next entry's number in the group and its place.
     next: usize,
@@ -255,20 +264,31 @@ pub struct Picker {
 impl Picker {
     /// Nothing is read yet.
     pub fn new(spool: Arc<Spool>) -> Picker {
-        Picker { spool, group: usize::MAX, keys: Vec::new(), entries: Vec::new(), next: 0, at: 0 }
+        Picker {
+            spool,
+            group: usize::MAX,
+            keys: Vec::new(),
+            entries_group: usize::MAX,
+            entries: Vec::new(),
+            next: 0,
+            at: 0,
+        }
     }
 
     /// The key at a place.
     pub fn key(&mut self, place: u32) -> Result<u64> {
         let (group, i) = (place as usize / GROUP, place as usize % GROUP);
         if group != self.group {
-            self.read(group)?;
+            self.read_keys(group)?;
         }
         Ok(le64(&self.keys[i * 8..]))
     }
 
     /// The entry at the place of the key asked for last.
     pub fn entry(&mut self, place: u32) -> Result<&[u8]> {
+        if self.entries_group != self.group {
+            self.read_entries()?;
+        }
         let name = &self.spool.entries.name;
         let mut take = Take::new(&self.entries[self.at..]);
         let i = place as usize % GROUP;
@@ -280,11 +300,15 @@ impl Picker {
         take.bytes().map_err(|Malformed(what)| StoreError::corrupt(name, 0, what))
     }
 
-    fn read(&mut self, group: usize) -> Result<()> {
-        let spool = &self.spool;
+    fn read_keys(&mut self, group: usize) -> Result<()> {
         let first = group * GROUP;
-        self.keys.resize((spool.count - first).min(GROUP) * 8, 0);
-        spool.keys.read_at(first as u64 * 8, &mut self.keys)?;
+        self.keys.resize((self.spool.count - first).min(GROUP) * 8, 0);
+        self.group = group;
+        self.spool.keys.read_at(first as u64 * 8, &mut self.keys)
+    }
+
+    fn read_entries(&mut self) -> Result<()> {
+        let (spool, group) = (&self.spool, self.group);
         let whole = spool.groups.get(group);
         let start = whole.map_or(spool.group_start, |g| g.start);
         let end = match spool.groups.get(group + 1) {
@@ -300,7 +324,7 @@ impl Picker {
         if whole.is_some_and(|g| crc32fast::hash(&self.entries) != g.crc) {
             return Err(StoreError::corrupt(name, start, "the checksum of entries that wait does not match"));
         }
-        (self.group, self.next, self.at) = (group, 0, 0);
+        (self.entries_group, self.next, self.at) = (group, 0, 0);
         Ok(())
     }
 }
@@ -310,14 +334,12 @@ struct Growing {
     name: String,
     file: Option<Box<dyn DiskFile>>,
     flushed: u64,
-    /// Of what is in the file.
-    crc: u32,
     buffer: Vec<u8>,
 }
 
 impl Growing {
     fn new(name: String) -> Growing {
-        Growing { name, file: None, flushed: 0, crc: 0, buffer: Vec::new() }
+        Growing { name, file: None, flushed: 0, buffer: Vec::new() }
     }
 
     fn len(&self) -> u64 {
@@ -330,9 +352,6 @@ impl Growing {
             None => self.file.insert(disk.create(&self.name)?),
         };
         file.append(&self.buffer)?;
-        let mut crc = crc32fast::Hasher::new_with_initial(self.crc);
-        crc.update(&self.buffer);
-        self.crc = crc.finalize();
         self.flushed += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())

@@ -227,7 +227,10 @@ impl Sieve {
     /// Fetches from memory what offering the URL will need. Called for some URLs before they are offered, it makes the waits for
     /// memory overlap.
     pub fn expect(&self, fingerprint: Fingerprint) {
-        std::hint::black_box(self.filter.as_ref().map_or(0, |f| f.bloom.touch(fingerprint.0)));
+        let key = fingerprint.0;
+        let recent = self.recent[key as usize & (self.recent.len() - 1)];
+        let filter = self.filter.as_ref().map_or(0, |f| f.bloom.touch(key));
+        std::hint::black_box((recent, filter, self.known_in_memory(key)));
     }
 
     /// Forgets a URL that went through, so that it goes through again when it is offered again.

@@ -259,6 +259,10 @@ impl Crawl {
     /// URLs whose hosts are ours arrive: the sieve lets the new ones through to the frontier.
     pub fn receive(&mut self, batch: &Batch) -> Result<()> {
         let (sieve, frontier) = (&mut self.sieve, &mut self.frontier);
+        batch.for_each(|fingerprint, _| -> Result<(), Trouble> {
+            sieve.expect(fingerprint);
+            Ok(())
+        })?;
         batch.for_each(|fingerprint, entry| -> Result<(), Trouble> {
             if sieve.offer(fingerprint, |pending| pending.extend_from_slice(entry))? == Offered::New {
                 frontier.admit(&Entry::from_bytes(entry)?)?;

@@ -107,7 +107,7 @@ impl Engine {
     /// crash left half-done.
     pub fn open(root: &Path, disk: Arc<dyn Disk>, settings: Settings) -> Result<Engine, CrawlError> {
         let mut notes = Vec::new();
-        let (mut crawl, checkpoint_number) = load_checkpoint(&disk, &settings, &mut notes)?;
+        let (mut crawl, mut checkpoint_number) = load_checkpoint(&disk, &settings, &mut notes)?;
         let log = Log::open(disk.clone(), crawl.position, settings.log_segment_bytes)?;
         let fresh = log.position() == Position::START;
         let mut checkpoint_position = crawl.position;
@@ -115,7 +115,7 @@ impl Engine {
         match replay(&disk, &mut crawl, &mut bus) {
             Err(CrawlError::Store(e)) if e.is_in_derived_state() && checkpoint_number > 0 => {
                 crawl = without_checkpoint(&disk, &settings, &e.to_string(), &mut notes)?;
-                checkpoint_position = crawl.position;
+                (bus, checkpoint_position) = (LocalBus::new(), crawl.position);
                 replay(&disk, &mut crawl, &mut bus)?;
             }
             replayed => replayed?,

@@ -22,12 +22,12 @@ impl SieveConfig {
     /// cache, the index of the runs, their buffers, and keys that come while a filter is made.
     pub fn within(bytes: usize) -> SieveConfig {
         // Three tables hold new keys at most: one that fills, one that is written, and that one's keys sorted. A table has a
-        // power of two of slots, of which seven in eight are used.
+        // power of two of slots, and moves to a larger one when more than seven in eight are used. Six are, as a rule.
         let slots = previous_power_of_two(bytes / 6 / (3 * SLOT_BYTES));
         SieveConfig {
             filter_bytes_max: bytes / 2,
             recent_keys: previous_power_of_two(bytes / 64 / 8),
-            fresh_keys_max: slots / 8 * 7,
+            fresh_keys_max: slots / 8 * 6,
             batch_keys_max: bytes / 5 / 8,
             buffer_bytes: (bytes / 512).clamp(4 << 10, 256 << 10),
         }

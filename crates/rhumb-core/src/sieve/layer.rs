@@ -17,16 +17,16 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    /// An empty layer with room for so many keys.
-    pub fn with_room(keys: usize) -> Layer {
-        Layer { added: FingerprintSet::with_capacity_and_hasher(keys, <_>::default()), ..Layer::default() }
+    /// An empty layer that becomes a run at `keys_max` keys.
+    pub fn with_room_for(keys_max: usize) -> Layer {
+        Layer { added: FingerprintSet::with_capacity_and_hasher(room(keys_max), <_>::default()), ..Layer::default() }
     }
 
-    /// Adds a key. A layer becomes a run at `keys_max` keys.
+    /// Adds a key. The layer becomes a run at `keys_max` keys.
     pub fn add(&mut self, key: u64, keys_max: usize) {
         let n = self.added.len();
         if n == self.added.capacity() && (KEYS_SMALL..keys_max).contains(&n) {
-            self.added.reserve(keys_max - n);
+            self.added.reserve(room(keys_max) - n);
         }
         self.added.insert(key);
     }
@@ -46,6 +46,11 @@ impl Layer {
             None
         }
     }
+}
+
+/// A full layer may have to wait for the one before it to become a run. What comes meanwhile should not make it move.
+fn room(keys_max: usize) -> usize {
+    keys_max / 6 * 7
 }
 
 /// The keys of a set in order.

@@ -59,7 +59,7 @@ const LEVELS_MAX: usize = 40;
 /// A filter with more error than this is replaced by a larger one, as long as memory lasts.
 const FILTER_ERROR: f64 = 0.01;
 /// The first filter is about as large.
-const FILTER_BYTES_FIRST: usize = 128 << 10;
+const FILTER_BYTES_FIRST: usize = if cfg!(test) { 64 } else { 128 << 10 };
 /// Each is so many times as large as the one before: it is filled from the runs rarely, and the old one beside it is small.
 const FILTER_GROWTH: usize = 4;
 /// At its largest, a filter is made anew with another number of probes if that takes the error down by this factor.
@@ -227,7 +227,10 @@ impl Sieve {
     /// Fetches from memory what offering the URL will need. Called for some URLs before they are offered, it makes the waits for
     /// memory overlap.
     pub fn expect(&self, fingerprint: Fingerprint) {
-        std::hint::black_box(self.filter.as_ref().map_or(0, |f| f.bloom.touch(fingerprint.0)));
+        let key = fingerprint.0;
+        let recent = self.recent[key as usize & (self.recent.len() - 1)];
+        let filter = self.filter.as_ref().map_or(0, |f| f.bloom.touch(key));
+        std::hint::black_box((recent, filter, self.known_in_memory(key)));
     }
 
     /// Forgets a URL that went through, so that it goes through again when it is offered again.
@@ -268,9 +271,13 @@ impl Sieve {
 
     fn freeze_if_full(&mut self) {
         if self.fresh.len() >= self.config.fresh_keys_max && self.frozen.is_none() {
-            let next = Layer::with_room(self.config.fresh_keys_max);
-            self.frozen = Some(Arc::new(std::mem::replace(&mut self.fresh, next)));
+            self.freeze();
         }
+    }
+
+    fn freeze(&mut self) {
+        let next = Layer::with_room_for(self.config.fresh_keys_max);
+        self.frozen = Some(Arc::new(std::mem::replace(&mut self.fresh, next)));
     }
 
     /// Notes how the filter did with a new URL.
@@ -330,7 +337,7 @@ impl Sieve {
             Front::Out => false,
             Front::Passing(..) => true,
         };
-        front || (!self.back_is_out && (self.wants_filter() || self.levels_to_merge().is_some()))
+        front || (!self.back_is_out && (self.can_make_filter() || self.levels_to_merge().is_some()))
     }
 
     fn wants_check_of_tail(&self) -> bool {
@@ -371,16 +378,23 @@ impl Sieve {
         if self.back_is_out {
             return None;
         }
-        if self.wants_filter() {
+        if self.can_make_filter() {
             self.back_is_out = true;
-            self.since = Some(Vec::new());
+            self.since = Some(Vec::with_capacity(self.config.fresh_keys_max));
             self.since_done = 0;
             let (bytes, capacity) = filter_size(self.keys, self.config.filter_bytes_max);
             // Two of the largest size would be too much; until the other is ready, everything is looked up.
             if self.filter.as_ref().is_some_and(|f| f.bloom.bytes() >= bytes) {
                 self.use_filter(None);
             }
-            let keys = self.fresh.added.iter().copied().collect();
+            // New keys are lent to the work by making them the layer that is to become a run. As long as there are no
+            // runs a copy will do instead: a small crawl should not need any.
+            let mut keys = Vec::new();
+            if self.levels.is_empty() {
+                keys.extend(self.fresh.added.iter().copied());
+            } else if self.fresh.len() > 0 {
+                self.freeze();
+            }
             let (levels, layer) = (self.levels.clone(), self.frozen.clone());
             let bytes_max = self.config.filter_bytes_max;
             return Some(Task::Filter { levels, layer, keys, bytes, capacity, bytes_max });
@@ -396,8 +410,10 @@ impl Sieve {
         })
     }
 
-    fn wants_filter(&self) -> bool {
-        self.successor.is_none() && self.filter.as_ref().is_none_or(|f| self.keys >= f.keys_max)
+    /// Whether another filter is due and there is nothing in the way of making it.
+    fn can_make_filter(&self) -> bool {
+        let is_due = self.filter.as_ref().is_none_or(|f| self.keys >= f.keys_max);
+        is_due && self.successor.is_none() && self.frozen.is_none()
     }
 
     /// Neighbours of one size class, oldest first, if there are enough of them.

@@ -147,19 +147,21 @@ impl Story {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// `each_url_once` and `nothing_lost_in_a_crash`: against an exact set, with a filter so small that it is nearly always wrong,
-    /// work done at random later moments, removals, checkpoints and crashes.
+    /// or that grows, work done at random later moments, removals, checkpoints and crashes.
     #[test]
     fn each_url_once(
         events in proptest::collection::vec((0u64..500, 0u8..64), 1..2000),
         fresh in 5usize..60,
         batch in 2usize..300,
         removes: bool,
+        filter in prop_oneof![Just(80usize), Just(350), Just(2_000)],
     ) {
         let dir = tempfile::tempdir().expect("temporary directory");
-        let mut story = Story::new(RealDisk::new(dir.path()), tiny(fresh, batch));
+        let config = SieveConfig { filter_bytes_max: filter, ..tiny(fresh, batch) };
+        let mut story = Story::new(RealDisk::new(dir.path()), config);
         for (n, event) in events {
             match event {
                 0..=1 if removes => story.remove(n),

@@ -21,9 +21,9 @@ use super::{cpu_seconds, disk_bytes};
 const GROUP: usize = 64;
 /// URLs let through at a time.
 const LET_THROUGH: usize = 256;
-/// Reading a thread's processor time costs as much as dozens of offers. The longest use of it between two readings bounds the
-/// longest pause from above.
-const CPU_READ_EVERY: Duration = Duration::from_millis(1);
+/// Reading a thread's times costs as much as dozens of offers. What passes at most between two readings bounds the longest
+/// pause from above.
+const TIMES_READ_EVERY: Duration = Duration::from_millis(1);
 /// Checks between checkpoints, which are what lets used files go.
 const CHECKPOINT_CHECKS: u64 = 20_000_000;
 
@@ -58,7 +58,7 @@ pub fn run(urls: u64, memory: usize, dir: &Path) -> Result<Value> {
     let disk_bytes_end = bench.checkpoint()?;
     let (oracle_bytes, lost) = (bench.through.len() * 8, bench.lost());
     let peak_rss = status::peak_rss_bytes();
-    let (pause, pause_cpu) = (bench.pause, bench.pause_cpu);
+    let [pause, pause_own, pause_cpu] = [bench.pause, bench.pause_own, bench.pause_cpu].map(|p| p.as_secs_f64() * 1e3);
     let restart = bench.restart(config, &group)?;
     Ok(json!({
         "urls": urls, "checks": bench.checks, "checks_per_cpu_second": bench.checks as f64 / cpu,
@@ -70,7 +70,7 @@ pub fn run(urls: u64, memory: usize, dir: &Path) -> Result<Value> {
         "bloom_error_expected_at_end": filter.error_now,
         "disk_bytes_per_url": disk_bytes_end as f64 / urls as f64,
         "disk_bytes_per_url_peak": bench.disk_peak as f64 / urls as f64,
-        "longest_pause_ms": pause.as_secs_f64() * 1e3, "longest_pause_cpu_ms": pause_cpu.as_secs_f64() * 1e3,
+        "longest_pause_ms": pause, "longest_pause_ms_not_queued": pause_own, "longest_pause_ms_cpu": pause_cpu,
         "longest_push_back_ms": bench.waited.as_secs_f64() * 1e3,
         "checkpoint_ms_max": bench.saving.as_secs_f64() * 1e3,
         "restart": restart,
@@ -92,8 +92,9 @@ struct Bench<'a> {
     begun: Instant,
     pause: Duration,
     pause_cpu: Duration,
-    cpu_read_at: Instant,
-    cpu_read: Duration,
+    pause_own: Duration,
+    times_read_at: Instant,
+    times: ThreadTimes,
     waited: Duration,
     saving: Duration,
     disk_peak: u64,
@@ -114,8 +115,9 @@ impl<'a> Bench<'a> {
             begun: Instant::now(),
             pause: Duration::ZERO,
             pause_cpu: Duration::ZERO,
-            cpu_read_at: Instant::now(),
-            cpu_read: thread_cpu(),
+            pause_own: Duration::ZERO,
+            times_read_at: Instant::now(),
+            times: ThreadTimes::read(),
             waited: Duration::ZERO,
             saving: Duration::ZERO,
             disk_peak: 0,
@@ -138,10 +140,12 @@ impl<'a> Bench<'a> {
         self.step()?;
         let ended = Instant::now();
         self.pause = self.pause.max(ended - begun);
-        if ended - self.cpu_read_at >= CPU_READ_EVERY {
-            let cpu = thread_cpu();
-            self.pause_cpu = self.pause_cpu.max(cpu.saturating_sub(self.cpu_read));
-            (self.cpu_read_at, self.cpu_read) = (ended, cpu);
+        if ended - self.times_read_at >= TIMES_READ_EVERY {
+            let times = ThreadTimes::read();
+            let queued = times.queued.saturating_sub(self.times.queued);
+            self.pause_cpu = self.pause_cpu.max(times.cpu.saturating_sub(self.times.cpu));
+            self.pause_own = self.pause_own.max((ended - self.times_read_at).saturating_sub(queued));
+            (self.times_read_at, self.times) = (ended, times);
         }
         self.checks += group.len() as u64;
         if self.sieve.must_wait() {
@@ -151,18 +155,18 @@ impl<'a> Bench<'a> {
                 thread::sleep(Duration::from_micros(200));
             }
             self.waited = self.waited.max(begun.elapsed());
-            self.read_cpu();
+            self.read_times();
         }
         if self.checks - self.saved_at >= CHECKPOINT_CHECKS {
             self.checkpoint()?;
-            self.read_cpu();
+            self.read_times();
         }
         Ok(())
     }
 
     /// What was done up to now is no pause of an offer.
-    fn read_cpu(&mut self) {
-        (self.cpu_read_at, self.cpu_read) = (Instant::now(), thread_cpu());
+    fn read_times(&mut self) {
+        (self.times_read_at, self.times) = (Instant::now(), ThreadTimes::read());
     }
 
     fn step(&mut self) -> Result<()> {
@@ -262,9 +266,9 @@ impl Lanes {
             let sender = sender.clone();
             let thread = thread::Builder::new().name(name.to_string()).spawn(move || {
                 for work in take {
-                    let (lane, begun) = (work.lane(), thread_cpu());
+                    let (lane, begun) = (work.lane(), ThreadTimes::read().cpu);
                     let done = work.run();
-                    if sender.send((lane, done, thread_cpu().saturating_sub(begun))).is_err() {
+                    if sender.send((lane, done, ThreadTimes::read().cpu.saturating_sub(begun))).is_err() {
                         return;
                     }
                 }
@@ -311,10 +315,20 @@ impl Marks {
     }
 }
 
-/// Processor time of this thread; a pause by the clock on a busy machine is mostly somebody else's turn.
-fn thread_cpu() -> Duration {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    Duration::from_nanos(stat.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0))
+/// What a thread's time went to. A pause by the clock on a busy machine is mostly somebody else's turn.
+#[derive(Clone, Copy)]
+struct ThreadTimes {
+    cpu: Duration,
+    /// Ready to run, but not running.
+    queued: Duration,
+}
+
+impl ThreadTimes {
+    fn read() -> ThreadTimes {
+        let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let mut times = stat.split_whitespace().map(|n| Duration::from_nanos(n.parse().unwrap_or(0)));
+        ThreadTimes { cpu: times.next().unwrap_or_default(), queued: times.next().unwrap_or_default() }
+    }
 }
 
 /// Fingerprints that look like hashes.

@@ -107,7 +107,7 @@ impl Engine {
     /// crash left half-done.
     pub fn open(root: &Path, disk: Arc<dyn Disk>, settings: Settings) -> Result<Engine, CrawlError> {
         let mut notes = Vec::new();
-        let (mut crawl, mut checkpoint_number) = load_checkpoint(&disk, &settings, &mut notes)?;
+        let (mut crawl, checkpoint_number) = load_checkpoint(&disk, &settings, &mut notes)?;
         let log = Log::open(disk.clone(), crawl.position, settings.log_segment_bytes)?;
         let fresh = log.position() == Position::START;
         let mut checkpoint_position = crawl.position;

@@ -346,9 +346,6 @@ pub struct SimRunArgs {
     /// Where the crawl's files go, a directory that is made and removed [default: memory]
     #[arg(long)]
     pub dir: Option<PathBuf>,
-    /// Judge also what is known to be broken and not mended yet.
-    #[arg(long)]
-    pub strict: bool,
 }
 
 #[derive(Debug, Args)]

@@ -56,7 +56,6 @@ impl Frontier {
         let flown = state.in_flight.take();
         if record.contacted() {
             state.contacted(record.started, record.ended, &config);
-            state.fetch_ms_last = Some(record.duration_ms());
         }
         let event = match record.outcome {
             Outcome::RateLimited => {
@@ -71,7 +70,7 @@ impl Frontier {
                 Some((grown.min(config.backoff_ms_max) as f64 * (0.75 + 0.5 * jitter)) as u64)
             }
             Outcome::BlockedAddress | Outcome::NoHost | Outcome::DnsFailed => {
-                state.down = Some((record.outcome, now.plus_ms(config.down_ms)));
+                state.give_up(record.outcome, now.plus_ms(config.down_ms));
                 None
             }
             outcome => {
@@ -90,7 +89,7 @@ impl Frontier {
             state.backoff_until = state.backoff_until.max(now.plus_ms(ms));
         }
         if state.failures >= config.host_failures_max {
-            state.down = Some((Outcome::HostDown, now.plus_ms(config.down_ms)));
+            state.give_up(Outcome::HostDown, now.plus_ms(config.down_ms));
             state.failures = 0;
         }
         let was_live = flown.is_some();
@@ -160,7 +159,7 @@ impl Frontier {
         let state = self.hosts.open(ruled)?;
         match (record.outcome, access) {
             (Outcome::NotModified, _) if matches!(state.robots, Robots::Known { .. }) => {
-                state.robots_not_modified(now, &config);
+                state.renew_rules(now, &config);
             }
             (_, Access::Parsed(robots)) => {
                 state.learn(robots.for_agent(&config.agent), record.validators.clone(), now, &config);
@@ -170,11 +169,10 @@ impl Frontier {
                 return self.robots_failed(ruled, Some(record), now);
             }
         }
-        self.hosts.open(ruled)?.failures = 0;
+        let state = self.hosts.open(ruled)?;
+        state.failures = 0;
         // The clock was wound before the Crawl-delay was known.
-        if record.entry.url.host() == *ruled {
-            self.hosts.open(ruled)?.contacted(record.started, record.ended, &config);
-        }
+        state.wind(&config);
         self.wake(ruled);
         Ok(())
     }
@@ -194,7 +192,7 @@ impl Frontier {
             state.backoff_until = state.backoff_until.max(now.plus_ms(pause));
             if state.failures >= config.host_failures_max {
                 state.failures = 0;
-                state.down = Some((Outcome::RobotsUnreachable, now.plus_ms(config.down_ms)));
+                state.give_up(Outcome::RobotsUnreachable, now.plus_ms(config.down_ms));
             }
         } else if let (Some((outcome, _)), Some(record)) = (&mut state.down, record) {
             // A host that cannot even be connected to is better described by that.

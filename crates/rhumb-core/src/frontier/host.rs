@@ -33,6 +33,8 @@ pub(super) struct HostState {
     pub issued: Option<Timestamp>,
     /// How long the last contact took.
     pub fetch_ms_last: Option<u64>,
+    /// When it ended; 0 if there was none.
+    pub contact_ended: Timestamp,
     // What follows is not kept over a restart.
     pub slot: Option<u32>,
     pub in_flight: Option<InFlight>,
@@ -94,6 +96,7 @@ impl HostState {
             down: None,
             issued: None,
             fetch_ms_last: None,
+            contact_ended: Timestamp(0),
             slot: None,
             in_flight: None,
             addresses: None,
@@ -127,8 +130,17 @@ impl HostState {
 
     /// Winds the politeness clock after a contact.
     pub fn contacted(&mut self, started: Timestamp, ended: Timestamp, config: &FrontierConfig) {
-        let gap = self.gap_ms(ended.ms_since(started), config);
-        self.contact_after = self.contact_after.max(ended.plus_ms(gap));
+        self.fetch_ms_last = Some(ended.ms_since(started));
+        self.contact_ended = ended;
+        self.wind(config);
+    }
+
+    /// Winds it by what is known now: rules may have come after the contact, from this host or another.
+    pub fn wind(&mut self, config: &FrontierConfig) {
+        if self.contact_ended > Timestamp(0) {
+            let gap = self.gap_ms(self.fetch_ms_last.unwrap_or(0), config);
+            self.contact_after = self.contact_after.max(self.contact_ended.plus_ms(gap));
+        }
     }
 
     /// Winds it after a contact whose end nobody saw: the process died, at `died` at the latest. The host may have
@@ -136,7 +148,15 @@ impl HostState {
     pub fn lost_contact(&mut self, started: Timestamp, died: Timestamp, config: &FrontierConfig) {
         let usual_ms = self.fetch_ms_last.unwrap_or(FETCH_MS_UNKNOWN);
         let gap = self.gap_ms(usual_ms.max(died.ms_since(started)), config);
-        self.contact_after = self.contact_after.max(died.max(started).plus_ms(usual_ms + gap));
+        self.contact_ended = died.max(started).plus_ms(usual_ms);
+        self.contact_after = self.contact_after.max(self.contact_ended.plus_ms(gap));
+    }
+
+    /// Nothing is fetched before `until`, for this reason; unless there is one already that lasts longer.
+    pub fn give_up(&mut self, outcome: Outcome, until: Timestamp) {
+        if self.down.is_none_or(|(_, before)| before < until) {
+            self.down = Some((outcome, until));
+        }
     }
 
     /// Whether the rules are known and not out of date.
@@ -154,17 +174,18 @@ impl HostState {
 
     /// Takes what a robots.txt says as the host's rules.
     pub fn learn(&mut self, rules: Rules, validators: Validators, now: Timestamp, config: &FrontierConfig) {
-        let patience = u64::from(rules.crawl_delay_ms().unwrap_or(0));
-        if config.delay_ms_min > 0 && patience > config.crawl_delay_ms_max {
-            self.down = Some((Outcome::RobotsDisallowed, now.plus_ms(config.robots_ms_max)));
-        }
-        self.robots = Robots::Known { rules, expires: now.plus_ms(config.robots_ms_max), validators };
+        self.robots = Robots::Known { rules, expires: now, validators };
+        self.renew_rules(now, config);
     }
 
-    /// The robots.txt has not changed since it was fetched.
-    pub fn robots_not_modified(&mut self, now: Timestamp, config: &FrontierConfig) {
-        if let Robots::Known { expires, .. } = &mut self.robots {
-            *expires = now.plus_ms(config.robots_ms_max);
+    /// The rules hold from now on: the robots.txt was just read, or has not changed since.
+    pub fn renew_rules(&mut self, now: Timestamp, config: &FrontierConfig) {
+        let until = now.plus_ms(config.robots_ms_max);
+        let Robots::Known { rules, expires, .. } = &mut self.robots else { return };
+        *expires = until;
+        let patience = u64::from(rules.crawl_delay_ms().unwrap_or(0));
+        if config.delay_ms_min > 0 && patience > config.crawl_delay_ms_max {
+            self.give_up(Outcome::RobotsDisallowed, until);
         }
     }
 
@@ -179,6 +200,7 @@ impl HostState {
         into.put_u64(until.0);
         into.put_u64(self.issued.map_or(0, |t| t.0 + 1));
         into.put_u64(self.fetch_ms_last.map_or(0, |ms| ms + 1));
+        into.put_u64(self.contact_ended.0);
         match &self.robots {
             Robots::Known { rules, expires, validators } => {
                 into.put_u8(1);
@@ -202,6 +224,7 @@ impl HostState {
         state.down = Outcome::from_code(outcome).map(|o| (o, until));
         state.issued = from.u64()?.checked_sub(1).map(Timestamp);
         state.fetch_ms_last = from.u64()?.checked_sub(1);
+        state.contact_ended = Timestamp(from.u64()?);
         if from.u8()? == 1 {
             let expires = Timestamp(from.u64()?);
             let validators = Validators::take(from)?;

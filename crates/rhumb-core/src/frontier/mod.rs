@@ -240,6 +240,11 @@ impl Frontier {
         let Some(&address) = addresses.first() else {
             return self.give_up_one(slot, Outcome::NoHost);
         };
+        if matches!(state.connection, Connection::Idle(old, _) if old != address) {
+            // The name leads elsewhere now. The connection is counted where it was made, and goes before another is.
+            self.close_if_idle(key, |_, _| true);
+            return Ok(None);
+        }
         if state.connection == Connection::None && !self.addresses.try_open(address) {
             self.addresses.wait(address, slot);
             self.slots[slot as usize].in_line = true;

@@ -30,7 +30,7 @@ impl Frontier {
         match answer {
             // A time to live of nothing still serves the visit that asked.
             Ok((addresses, expires)) => state.addresses = Some((addresses, expires.max(now.plus_ms(1_000)))),
-            Err(outcome) => state.down = Some((outcome, down_until)),
+            Err(outcome) => state.give_up(outcome, down_until),
         }
         let failed = state.down.map(|(outcome, _)| outcome);
         let errands = if failed.is_some() { std::mem::take(&mut state.errands) } else { Vec::new() };

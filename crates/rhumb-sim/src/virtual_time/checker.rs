@@ -125,7 +125,6 @@ const PATIENCE_MS: u64 = 45 * 60_000;
 pub(crate) struct Checker {
     world: World,
     promised: FrontierConfig,
-    strict: bool,
     pub urls: Urls,
     hosts: Vec<HostView>,
     /// Connections by address: open, and of these in use.
@@ -143,7 +142,7 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    pub fn new(world: World, promised: FrontierConfig, strict: bool) -> Checker {
+    pub fn new(world: World, promised: FrontierConfig) -> Checker {
         let urls = Urls::new(&world.web);
         let count = urls.count();
         let host = HostView {
@@ -175,7 +174,6 @@ impl Checker {
             urls,
             world,
             promised,
-            strict,
         }
     }
 
@@ -386,9 +384,6 @@ impl Checker {
             return Ok(());
         }
         let asked = match view.rules {
-            // Known to be broken: rules that another host served, after a redirect, do not wind the clock of the host they
-            // rule, and so its first page comes too early. Told apart by the rules being newer than the last contact.
-            Rules::Served { by, since, .. } if u64::from(by) != host && since > view.ended && !self.strict => 0,
             Rules::Served { by, version, .. } => self.world.crawl_delay_ms(u64::from(by), version),
             _ => 0,
         };
@@ -432,9 +427,7 @@ impl Checker {
         let since = match rules {
             Rules::AllowAll { since } => since,
             Rules::Served { by, version, since } => {
-                // Known to be broken: a host that is parked for its long Crawl-delay is unparked by a failure that parks it
-                // for a shorter time, such as one to resolve its name, and by a 304 for its robots.txt.
-                let parked = self.strict && self.parks(by, version);
+                let parked = self.parks(by, version);
                 if !self.world.allows(u64::from(by), version, path) || parked {
                     let what = format!("host {host}: {path} is forbidden by version {version} of the rules of {by}");
                     return broken(NAME, now, what);

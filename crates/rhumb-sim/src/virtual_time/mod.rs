@@ -61,8 +61,6 @@ pub struct SimConfig {
     pub whims: Whims,
     /// Where the crawl's files go; in memory without it.
     pub dir: Option<PathBuf>,
-    /// Judge also what is known to be broken and not mended yet. Each such thing has a test that is ignored until then.
-    pub strict: bool,
 }
 
 impl Default for SimConfig {
@@ -76,7 +74,6 @@ impl Default for SimConfig {
             days: None,
             whims: Whims::default(),
             dir: None,
-            strict: false,
         }
     }
 }

@@ -12,7 +12,6 @@ fn checker() -> Checker {
     let mut checker = Checker::new(
         World::new(web.unwrap(), Whims::none(), 1),
         FrontierConfig { per_address: 1, ..Default::default() },
-        true,
     );
     for host in 0..3 {
         let url = checker.urls.id(Target::Page { host, page: 0 }).unwrap();
@@ -112,8 +111,7 @@ fn crawl_delay_counts() {
         crawl_delay_ms_max: 40_000,
         ..WebConfig::default()
     };
-    let mut checker =
-        Checker::new(World::new(Web::new(web).unwrap(), Whims::none(), 1), FrontierConfig::default(), true);
+    let mut checker = Checker::new(World::new(Web::new(web).unwrap(), Whims::none(), 1), FrontierConfig::default());
     let asked = checker.world.crawl_delay_ms(0, 0);
     assert!(asked >= 10_000);
     checker.asks_for_rules(0, START).unwrap();

@@ -137,7 +137,7 @@ impl Simulation {
         let web = Web::new(config.web())?;
         let world = World::new(web, config.whims.clone(), config.seed);
         let crawl_config = config.crawl();
-        let checker = Checker::new(world.clone(), crawl_config.frontier.clone(), config.strict);
+        let checker = Checker::new(world.clone(), crawl_config.frontier.clone());
         let disk = match &config.dir {
             Some(dir) => RealDisk::new(dir),
             None => MemoryDisk::new(),

@@ -71,7 +71,7 @@ impl Default for Whims {
             slow_name_share: 0.02,
             dns_failure_share: 0.002,
             moving_share: 0.05,
-            round_robin_share: 0.0,
+            round_robin_share: 0.05,
             crowded_share: 0.1,
             doubled_share: 0.01,
             late_share: 0.01,

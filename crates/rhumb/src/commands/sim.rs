@@ -32,7 +32,6 @@ fn play(args: &SimRunArgs, as_json: bool) -> Result<Exit> {
             crashes: args.crashes,
             days: args.days,
             dir: args.dir.clone(),
-            strict: args.strict,
             ..SimConfig::default()
         };
         if let Some(dir) = &args.dir {

@@ -427,3 +427,19 @@ fn a_lost_contact_keeps_its_pause() {
     check(Some(30), 10_000, 10_400, 10_400 + 30 + 4_000);
     check(None, 10_000, 10_005, 10_005 + 500 + 5_000);
 }
+
+/// A Crawl-delay longer than we would keep parks the host until its rules expire. A failure in between does not shorten that, and rules
+/// that are found unchanged park it again.
+#[test]
+fn a_parked_host_stays_parked() {
+    let rules = crate::robots::RobotsTxt::parse(b"User-agent: *\nCrawl-delay: 9999\n", 1_000).for_agent("rhumb");
+    let mut state = HostState::new(url("http://a.example/").host());
+    state.learn(rules, crate::visit::Validators::default(), Timestamp(1_000), &config());
+    let parked = Some((Outcome::RobotsDisallowed, Timestamp(601_000)));
+    assert_eq!(state.down, parked);
+    state.give_up(Outcome::DnsFailed, Timestamp(100_000));
+    assert_eq!(state.down, parked, "a failed look-up is over sooner");
+    state.down = None;
+    state.renew_rules(Timestamp(700_000), &config());
+    assert_eq!(state.down, Some((Outcome::RobotsDisallowed, Timestamp(1_300_000))), "the rules are still the same");
+}

@@ -714,26 +714,6 @@ fn the_synthetic_web_serves_until_it_is_told_to_stop() {
 }
 
 /// The demonstration shows what came out, and every command it names works as printed.
-/// The measurements run to their end on a web so small that their figures mean nothing; bars may be missed.
-#[test]
-fn measurements_of_a_crawl_run() {
-    for (more, key) in [
-        ("", "cpu_ms_per_page, no archive"),
-        ("--stages", "stages"),
-        ("--windows --early 4 --late 8", "growth, no archive"),
-        ("--https --page-bytes 2000", "cpu_ms_per_page, resumed: crawl"),
-        ("--dns-ms 5 --latency-ms 1", "dns_idle_share"),
-    ] {
-        let line = format!("bench crawl --json --hosts 3 --pages 4 --rounds 1 {more}");
-        let output = typed(&line);
-        let code = output.status.code().expect("an exit code");
-        assert!(code <= 1, "{line}: {}", text(&output.stderr));
-        has_keys(&json(&output, code), &["hosts", "pages", "bars", key], &line);
-    }
-    let twice = typed("bench crawl --stages --windows");
-    check_failure(&twice, 2, "name one", "two measurements at once");
-}
-
 #[test]
 fn the_demo_names_commands_that_work() {
     let root = tempfile::tempdir().expect("temporary directory");

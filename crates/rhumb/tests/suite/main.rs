@@ -5,8 +5,10 @@
 //! - `crash`: SIGKILL at random instants, failing and torn writes, damaged files; nothing lost, nothing twice.
 //! - `web`: TLS, HTTP/2, redirects, conditional requests, decoding, odd servers.
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
+//! - `bench`: the measurements of a crawl run to their end.
 //! - `conformance`: robots.txt, URLs and pages by the standards, through the command line.
 
+mod bench;
 mod cli;
 mod common;
 mod conformance;

@@ -144,7 +144,7 @@ fn bad_input_is_one_line_and_touches_nothing() {
         ("crawl http://a.example/ --dir none --delay", 2, "--delay"),
         ("crawl http://a.example/ --dir none --max-time soon", 2, "is not a duration"),
         ("crawl http://a.example/ --dir none --memory lots", 2, "is not a size"),
-        ("crawl http://a.example/ --dir none --memory 1KiB", 2, "at least 32MiB"),
+        ("crawl http://a.example/ --dir none --memory 1KiB", 2, "at least 1MiB"),
         ("crawl http://a.example/ --dir none --dns localhost", 2, "--dns"),
         ("crawl http://a.example/ --dir none --dns 127.0.0.1", 2, "--dns"),
         ("crawl http://a.example/ --dir none --limit -3", 2, "-3"),

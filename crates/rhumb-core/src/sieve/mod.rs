@@ -337,7 +337,7 @@ impl Sieve {
             Front::Out => false,
             Front::Passing(..) => true,
         };
-        front || (!self.back_is_out && (self.can_make_filter() || self.levels_to_merge().is_some()))
+        front || (!self.back_is_out && (self.wants_filter() || self.levels_to_merge().is_some()))
     }
 
     fn wants_check_of_tail(&self) -> bool {
@@ -378,7 +378,7 @@ impl Sieve {
         if self.back_is_out {
             return None;
         }
-        if self.can_make_filter() {
+        if self.wants_filter() {
             self.back_is_out = true;
             self.since = Some(Vec::with_capacity(self.config.fresh_keys_max));
             self.since_done = 0;
@@ -387,10 +387,11 @@ impl Sieve {
             if self.filter.as_ref().is_some_and(|f| f.bloom.bytes() >= bytes) {
                 self.use_filter(None);
             }
-            // New keys are lent to the work by making them the layer that is to become a run. As long as there are no
-            // runs a copy will do instead: a small crawl should not need any.
+            // New keys are lent to the work by making them the layer that is to become a run. A copy takes a few milliseconds
+            // more; it will do if there is such a layer already, which a filter that is overdue must not wait for, and
+            // as long as there are no runs: a small crawl should not need any.
             let mut keys = Vec::new();
-            if self.levels.is_empty() {
+            if self.levels.is_empty() || self.frozen.is_some() {
                 keys.extend(self.fresh.added.iter().copied());
             } else if self.fresh.len() > 0 {
                 self.freeze();
@@ -410,10 +411,8 @@ impl Sieve {
         })
     }
 
-    /// Whether another filter is due and there is nothing in the way of making it.
-    fn can_make_filter(&self) -> bool {
-        let is_due = self.filter.as_ref().is_none_or(|f| self.keys >= f.keys_max);
-        is_due && self.successor.is_none() && self.frozen.is_none()
+    fn wants_filter(&self) -> bool {
+        self.successor.is_none() && self.filter.as_ref().is_none_or(|f| self.keys >= f.keys_max)
     }
 
     /// Neighbours of one size class, oldest first, if there are enough of them.

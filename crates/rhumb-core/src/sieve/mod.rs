@@ -42,7 +42,7 @@ use rhumb_store::spool::{Picker, Spool};
 pub use config::SieveConfig;
 use layer::Layer;
 pub use layer::{AsIs, FingerprintSet};
-use work::{Done, Task};
+use work::{Done, Scratch, Task};
 pub use work::{Lane, SieveDone, SieveWork};
 
 use crate::sketch::BlockedBloom;
@@ -123,6 +123,15 @@ pub struct Sieve {
     filters: u64,
     figures: FilterFigures,
     garbage: Vec<String>,
+    retired: Retired,
+    scratch: Scratch,
+}
+
+/// Large things no longer needed. Giving memory back takes a while, so the next piece of work does it.
+#[derive(Default)]
+struct Retired {
+    filter: Option<Filter>,
+    layer: Option<Arc<Layer>>,
 }
 
 /// URLs that wait.
@@ -186,6 +195,8 @@ impl Sieve {
             filters: 0,
             figures: FilterFigures::default(),
             garbage: Vec::new(),
+            retired: Retired::default(),
+            scratch: Scratch::default(),
         })
     }
 
@@ -347,7 +358,7 @@ impl Sieve {
     /// Work to be done elsewhere: of each [`Lane`] one piece at a time.
     pub fn take_work(&mut self) -> Option<SieveWork> {
         let task = self.take_front().or_else(|| self.take_back())?;
-        Some(SieveWork { disk: self.disk.clone(), task })
+        Some(SieveWork { disk: self.disk.clone(), task, retired: std::mem::take(&mut self.retired) })
     }
 
     fn take_front(&mut self) -> Option<Task> {
@@ -371,7 +382,7 @@ impl Sieve {
         let spool = self.waiting.front()?.spool.clone();
         self.check_wanted &= self.waiting.len() > 1 || !self.tail.spool.is_empty();
         self.front = Front::Out;
-        Some(Task::Check { spool, levels: self.levels.clone() })
+        Some(Task::Check { spool, levels: self.levels.clone(), scratch: std::mem::take(&mut self.scratch) })
     }
 
     fn take_back(&mut self) -> Option<Task> {
@@ -438,7 +449,8 @@ impl Sieve {
     /// Takes in what a piece of work came to.
     pub fn finish_work(&mut self, done: SieveDone) -> Result<()> {
         match done.0 {
-            Done::Checked(places) => {
+            Done::Checked(places, scratch) => {
+                self.scratch = scratch;
                 let first = self.waiting.front().expect("a batch that is looked up waits");
                 let from = places.partition_point(|&p| p < first.done);
                 self.front = Front::Passing(places, from, Picker::new(first.spool.clone()));
@@ -446,7 +458,7 @@ impl Sieve {
             }
             Done::Written(level) => {
                 self.levels.push(level);
-                self.frozen = None;
+                self.retired.layer = self.frozen.take();
                 self.front = Front::Idle;
                 self.freeze_if_full();
             }
@@ -537,7 +549,7 @@ impl Sieve {
             self.filters += 1;
             self.figures = FilterFigures::default();
         }
-        self.filter = filter;
+        self.retired.filter = std::mem::replace(&mut self.filter, filter);
         self.seal();
     }
 
@@ -619,17 +631,19 @@ impl Filter {
 
 /// Size of the filter for so many keys, with room to grow, and the number of keys that its probes should suit.
 fn filter_size(keys: u64, bytes_max: usize) -> (usize, u64) {
-    // The largest one and its predecessor share the memory.
-    let largest = (bytes_max / (FILTER_GROWTH + 1) * FILTER_GROWTH).max(64) / 64 * 64;
-    let mut bytes = largest;
-    while bytes / FILTER_GROWTH >= FILTER_BYTES_FIRST {
-        bytes = bytes / FILTER_GROWTH / 64 * 64;
-    }
+    // The largest one and its predecessor share the memory. All sizes are fractions of that of the largest, in whole lines.
+    let largest = (bytes_max / (FILTER_GROWTH + 1) * FILTER_GROWTH).max(64);
+    let size = |fraction: usize| largest / fraction / 64 * 64;
     // At the error wanted a key takes about ten bits.
     let capacity = |bytes: usize| bytes as u64 * 8 / 10;
-    while bytes < largest && capacity(bytes) < keys.saturating_mul(2) {
-        bytes = (bytes * FILTER_GROWTH).min(largest);
+    let mut fraction = 1;
+    while size(fraction * FILTER_GROWTH) >= FILTER_BYTES_FIRST {
+        fraction *= FILTER_GROWTH;
     }
+    while fraction > 1 && capacity(size(fraction)) < keys.saturating_mul(2) {
+        fraction /= FILTER_GROWTH;
+    }
+    let (bytes, largest) = (size(fraction), size(1));
     // The largest has to bear more than it should.
     if bytes == largest { (bytes, (2 * capacity(bytes)).max(keys.saturating_mul(2))) } else { (bytes, capacity(bytes)) }
 }

@@ -127,11 +127,11 @@ impl Spool {
         Ok(())
     }
 
-    /// All keys, each once, ascending.
+    /// Puts all keys, each once and ascending, in the place of what is in `sorted`.
     ///
     /// They are dealt to buckets by their first bits and the buckets sorted: that needs no second copy, and a bucket
     /// fits the cache nearest to the processor.
-    pub fn sorted_keys(&self) -> Result<Vec<u64>> {
+    pub fn sorted_keys(&self, sorted: &mut Vec<u64>) -> Result<()> {
         let bits = (self.count / 1024).max(1).ilog2().min(12);
         let bucket = |key: u64| (key >> 1 >> (63 - bits)) as usize;
         let mut ends = vec![0u32; 1 << bits];
@@ -140,7 +140,8 @@ impl Spool {
         for end in &mut ends {
             total += std::mem::replace(end, total);
         }
-        let mut sorted = vec![0; self.count];
+        sorted.clear();
+        sorted.resize(self.count, 0);
         self.keys(|keys| {
             for &key in keys {
                 let at = &mut ends[bucket(key)];
@@ -154,7 +155,7 @@ impl Spool {
             start = end as usize;
         }
         sorted.dedup();
-        Ok(sorted)
+        Ok(())
     }
 
     /// Where keys of the ascending `wanted` stand for the first time, in order.
@@ -386,7 +387,8 @@ mod tests {
 
     /// The places at which a key stands for the first time, and what is there.
     fn read(spool: Spool) -> Result<Vec<(u32, u64, Vec<u8>)>> {
-        let sorted = spool.sorted_keys()?;
+        let mut sorted = vec![7];
+        spool.sorted_keys(&mut sorted)?;
         assert!(sorted.is_sorted_by(|a, b| a < b));
         let places = spool.first_places(&sorted)?;
         let mut picker = Picker::new(spool.seal());

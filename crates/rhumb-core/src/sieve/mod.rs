@@ -42,7 +42,7 @@ use rhumb_store::spool::{Picker, Spool};
 pub use config::SieveConfig;
 use layer::Layer;
 pub use layer::{AsIs, FingerprintSet};
-use work::{Done, Task};
+use work::{Done, Scratch, Task};
 pub use work::{Lane, SieveDone, SieveWork};
 
 use crate::sketch::BlockedBloom;
@@ -123,6 +123,15 @@ pub struct Sieve {
     filters: u64,
     figures: FilterFigures,
     garbage: Vec<String>,
+    retired: Retired,
+    scratch: Scratch,
+}
+
+/// Large things no longer needed. Giving memory back takes a while, so the next piece of work does it.
+#[derive(Default)]
+struct Retired {
+    filter: Option<Filter>,
+    layer: Option<Arc<Layer>>,
 }
 
 /// URLs that wait.
@@ -186,6 +195,8 @@ impl Sieve {
             filters: 0,
             figures: FilterFigures::default(),
             garbage: Vec::new(),
+            retired: Retired::default(),
+            scratch: Scratch::default(),
         })
     }
 
@@ -337,7 +348,7 @@ impl Sieve {
             Front::Out => false,
             Front::Passing(..) => true,
         };
-        front || (!self.back_is_out && (self.can_make_filter() || self.levels_to_merge().is_some()))
+        front || (!self.back_is_out && (self.wants_filter() || self.levels_to_merge().is_some()))
     }
 
     fn wants_check_of_tail(&self) -> bool {
@@ -347,7 +358,7 @@ impl Sieve {
     /// Work to be done elsewhere: of each [`Lane`] one piece at a time.
     pub fn take_work(&mut self) -> Option<SieveWork> {
         let task = self.take_front().or_else(|| self.take_back())?;
-        Some(SieveWork { disk: self.disk.clone(), task })
+        Some(SieveWork { disk: self.disk.clone(), task, retired: std::mem::take(&mut self.retired) })
     }
 
     fn take_front(&mut self) -> Option<Task> {
@@ -371,14 +382,14 @@ impl Sieve {
         let spool = self.waiting.front()?.spool.clone();
         self.check_wanted &= self.waiting.len() > 1 || !self.tail.spool.is_empty();
         self.front = Front::Out;
-        Some(Task::Check { spool, levels: self.levels.clone() })
+        Some(Task::Check { spool, levels: self.levels.clone(), scratch: std::mem::take(&mut self.scratch) })
     }
 
     fn take_back(&mut self) -> Option<Task> {
         if self.back_is_out {
             return None;
         }
-        if self.can_make_filter() {
+        if self.wants_filter() {
             self.back_is_out = true;
             self.since = Some(Vec::with_capacity(self.config.fresh_keys_max));
             self.since_done = 0;
@@ -387,10 +398,11 @@ impl Sieve {
             if self.filter.as_ref().is_some_and(|f| f.bloom.bytes() >= bytes) {
                 self.use_filter(None);
             }
-            // New keys are lent to the work by making them the layer that is to become a run. As long as there are no
-            // runs a copy will do instead: a small crawl should not need any.
+            // New keys are lent to the work by making them the layer that is to become a run. A copy takes a few milliseconds
+            // more; it will do if there is such a layer already, which a filter that is overdue must not wait for, and
+            // as long as there are no runs: a small crawl should not need any.
             let mut keys = Vec::new();
-            if self.levels.is_empty() {
+            if self.levels.is_empty() || self.frozen.is_some() {
                 keys.extend(self.fresh.added.iter().copied());
             } else if self.fresh.len() > 0 {
                 self.freeze();
@@ -410,10 +422,8 @@ impl Sieve {
         })
     }
 
-    /// Whether another filter is due and there is nothing in the way of making it.
-    fn can_make_filter(&self) -> bool {
-        let is_due = self.filter.as_ref().is_none_or(|f| self.keys >= f.keys_max);
-        is_due && self.successor.is_none() && self.frozen.is_none()
+    fn wants_filter(&self) -> bool {
+        self.successor.is_none() && self.filter.as_ref().is_none_or(|f| self.keys >= f.keys_max)
     }
 
     /// Neighbours of one size class, oldest first, if there are enough of them.
@@ -439,7 +449,8 @@ impl Sieve {
     /// Takes in what a piece of work came to.
     pub fn finish_work(&mut self, done: SieveDone) -> Result<()> {
         match done.0 {
-            Done::Checked(places) => {
+            Done::Checked(places, scratch) => {
+                self.scratch = scratch;
                 let first = self.waiting.front().expect("a batch that is looked up waits");
                 let from = places.partition_point(|&p| p < first.done);
                 self.front = Front::Passing(places, from, Picker::new(first.spool.clone()));
@@ -447,7 +458,7 @@ impl Sieve {
             }
             Done::Written(level) => {
                 self.levels.push(level);
-                self.frozen = None;
+                self.retired.layer = self.frozen.take();
                 self.front = Front::Idle;
                 self.freeze_if_full();
             }
@@ -538,7 +549,7 @@ impl Sieve {
             self.filters += 1;
             self.figures = FilterFigures::default();
         }
-        self.filter = filter;
+        self.retired.filter = std::mem::replace(&mut self.filter, filter);
         self.seal();
     }
 
@@ -620,17 +631,19 @@ impl Filter {
 
 /// Size of the filter for so many keys, with room to grow, and the number of keys that its probes should suit.
 fn filter_size(keys: u64, bytes_max: usize) -> (usize, u64) {
-    // The largest one and its predecessor share the memory.
-    let largest = (bytes_max / (FILTER_GROWTH + 1) * FILTER_GROWTH).max(64) / 64 * 64;
-    let mut bytes = largest;
-    while bytes / FILTER_GROWTH >= FILTER_BYTES_FIRST {
-        bytes = bytes / FILTER_GROWTH / 64 * 64;
-    }
+    // The largest one and its predecessor share the memory. All sizes are fractions of that of the largest, in whole lines.
+    let largest = (bytes_max / (FILTER_GROWTH + 1) * FILTER_GROWTH).max(64);
+    let size = |fraction: usize| largest / fraction / 64 * 64;
     // At the error wanted a key takes about ten bits.
     let capacity = |bytes: usize| bytes as u64 * 8 / 10;
-    while bytes < largest && capacity(bytes) < keys.saturating_mul(2) {
-        bytes = (bytes * FILTER_GROWTH).min(largest);
+    let mut fraction = 1;
+    while size(fraction * FILTER_GROWTH) >= FILTER_BYTES_FIRST {
+        fraction *= FILTER_GROWTH;
     }
+    while fraction > 1 && capacity(size(fraction)) < keys.saturating_mul(2) {
+        fraction /= FILTER_GROWTH;
+    }
+    let (bytes, largest) = (size(fraction), size(1));
     // The largest has to bear more than it should.
     if bytes == largest { (bytes, (2 * capacity(bytes)).max(keys.saturating_mul(2))) } else { (bytes, capacity(bytes)) }
 }

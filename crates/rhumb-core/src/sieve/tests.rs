@@ -213,6 +213,20 @@ fn what_waited_comes_in_order() {
     assert_eq!(came, expected);
 }
 
+/// One size follows the other up to the largest, which is the end of it: whatever the memory, nothing is rounded twice.
+#[test]
+fn filters_grow_to_the_largest() {
+    for bytes_max in [0, 64, 1000, 99_999, 1 << 20, 100_663_296, 104_857_600, 123_456_789] {
+        let (largest, _) = filter_size(u64::MAX, bytes_max);
+        let sizes: std::collections::BTreeSet<usize> = (0..64).map(|i| filter_size(1 << i, bytes_max).0).collect();
+        let sizes: Vec<usize> = sizes.into_iter().collect();
+        assert_eq!(sizes.last(), Some(&largest));
+        assert!(sizes.iter().all(|s| *s > 0 && s % 64 == 0), "{sizes:?}");
+        let grows = |pair: &[usize]| pair[1] >= pair[0] * FILTER_GROWTH && pair[1] + pair[0] <= bytes_max;
+        assert!(sizes.windows(2).all(grows), "{sizes:?} of {bytes_max}");
+    }
+}
+
 /// The filter's error is the formula's through all its sizes, and a restart makes it anew in the background.
 #[test]
 fn the_filter_grows_and_its_error_is_known() {

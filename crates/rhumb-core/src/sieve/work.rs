@@ -7,14 +7,15 @@ use rhumb_store::disk::Disk;
 use rhumb_store::runs::{self, Level, RunWriter};
 use rhumb_store::spool::Spool;
 
-use super::Filter;
 use super::layer::{Layer, sorted};
+use super::{Filter, Retired};
 use crate::sketch::BlockedBloom;
 
 /// A piece of work that the sieve has to do and should not wait for.
 pub struct SieveWork {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) task: Task,
+    pub(super) retired: Retired,
 }
 
 /// Work done, for [`super::Sieve::finish_work`].
@@ -33,6 +34,7 @@ pub(super) enum Task {
     Check {
         spool: Arc<Spool>,
         levels: Vec<Level>,
+        scratch: Scratch,
     },
     Write {
         layer: Arc<Layer>,
@@ -55,9 +57,16 @@ pub(super) enum Task {
     },
 }
 
+/// Memory for the keys of a batch, used again and again: freed and taken anew, it would be there twice for a while.
+#[derive(Default)]
+pub(super) struct Scratch {
+    keys: Vec<u64>,
+    found: Vec<bool>,
+}
+
 pub(super) enum Done {
     /// The places of URLs that no run knows.
-    Checked(Vec<u32>),
+    Checked(Vec<u32>, Scratch),
     Written(Level),
     /// The levels from here on, so many of them, are one.
     Merged(usize, usize, Level),
@@ -76,10 +85,13 @@ impl SieveWork {
     /// Does it.
     pub fn run(self) -> Result<SieveDone> {
         let disk = &*self.disk;
+        let Retired { filter, layer } = self.retired;
+        drop((filter, layer));
         Ok(SieveDone(match self.task {
-            Task::Check { spool, levels } => {
-                let unknown = unknown(spool.sorted_keys()?, &levels)?;
-                Done::Checked(spool.first_places(&unknown)?)
+            Task::Check { spool, levels, mut scratch } => {
+                spool.sorted_keys(&mut scratch.keys)?;
+                keep_unknown(&mut scratch, &levels)?;
+                Done::Checked(spool.first_places(&scratch.keys)?, scratch)
             }
             Task::Write { layer, added, deleted } => {
                 write(disk, &added, &sorted(&layer.added))?;
@@ -121,32 +133,32 @@ fn write(disk: &dyn Disk, name: &str, keys: &[u64]) -> Result<()> {
     Ok(())
 }
 
-/// Those of the ascending `keys` that are not in the set that the levels, oldest first, describe.
-fn unknown(mut keys: Vec<u64>, levels: &[Level]) -> Result<Vec<u64>> {
-    let mut found = Vec::new();
+/// Leaves of the ascending keys those that are not in the set that the levels, oldest first, describe.
+fn keep_unknown(scratch: &mut Scratch, levels: &[Level]) -> Result<()> {
+    let Scratch { keys, found } = scratch;
     if levels.iter().all(|l| l.deleted.is_none()) {
         // Whoever knows a key may say so. The largest run knows most and leaves the fewest for the others.
         let mut levels: Vec<&Level> = levels.iter().collect();
         levels.sort_by_key(|l| std::cmp::Reverse(l.added.len()));
         for level in levels {
-            mark(&level.added, &keys, &mut found)?;
-            keep_unmarked(&mut keys, &found);
+            mark(&level.added, keys, found)?;
+            keep_unmarked(keys, found);
         }
-        return Ok(keys);
+        return Ok(());
     }
     let mut deleted = Vec::new();
     for level in levels.iter().rev() {
-        mark(&level.added, &keys, &mut found)?;
-        keep_unmarked(&mut keys, &found);
+        mark(&level.added, keys, found)?;
+        keep_unmarked(keys, found);
         if let Some(run) = &level.deleted {
-            mark(run, &keys, &mut found)?;
-            deleted.extend(keys.iter().zip(&found).filter(|(_, found)| **found).map(|(k, _)| *k));
-            keep_unmarked(&mut keys, &found);
+            mark(run, keys, found)?;
+            deleted.extend(keys.iter().zip(&*found).filter(|(_, found)| **found).map(|(k, _)| *k));
+            keep_unmarked(keys, found);
         }
     }
     keys.append(&mut deleted);
     keys.sort_unstable();
-    Ok(keys)
+    Ok(())
 }
 
 fn mark(run: &runs::Run, keys: &[u64], found: &mut Vec<bool>) -> Result<()> {

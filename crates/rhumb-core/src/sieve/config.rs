@@ -18,17 +18,18 @@ pub struct SieveConfig {
 }
 
 impl SieveConfig {
-    /// Divides `bytes`: half for the filter, a fifth for the keys of a batch, a sixth for new keys, the rest for the recent-URL
-    /// cache, the index of the runs, their buffers, and keys that come while a filter is made.
+    /// Divides `bytes`: nine twentieths for the filter, a seventh for the keys of a batch that is looked up, an eighth for new keys. The
+    /// rest, more than a quarter, is for what is large only at times: the index of the runs, a checkpoint's copy of new keys, the keys
+    /// that come while a filter is made, marks beside the keys of a batch, and what the allocator has not given back yet.
     pub fn within(bytes: usize) -> SieveConfig {
-        // Three tables hold new keys at most: one that fills, one that is written, and that one's keys sorted. A table has a
-        // power of two of slots, and moves to a larger one when more than seven in eight are used. Six are, as a rule.
-        let slots = previous_power_of_two(bytes / 6 / (3 * SLOT_BYTES));
+        // Two tables hold new keys: one that fills and one that is written. A table has a power of two of slots, and moves to a
+        // larger one when more than seven in eight are used. Six are, as a rule.
+        let slots = previous_power_of_two(bytes / 8 / (2 * SLOT_BYTES));
         SieveConfig {
-            filter_bytes_max: bytes / 2,
+            filter_bytes_max: bytes / 20 * 9,
             recent_keys: previous_power_of_two(bytes / 64 / 8),
             fresh_keys_max: slots / 8 * 6,
-            batch_keys_max: bytes / 5 / 8,
+            batch_keys_max: bytes / 7 / 8,
             buffer_bytes: (bytes / 512).clamp(4 << 10, 256 << 10),
         }
     }

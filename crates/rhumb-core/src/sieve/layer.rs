@@ -22,6 +22,13 @@ impl Layer {
         Layer { added: FingerprintSet::with_capacity_and_hasher(room(keys_max), <_>::default()), ..Layer::default() }
     }
 
+    /// The layer without its keys, but with their room.
+    pub fn cleared(mut self) -> Layer {
+        self.added.clear();
+        self.deleted.clear();
+        self
+    }
+
     /// Adds a key. The layer becomes a run at `keys_max` keys.
     pub fn add(&mut self, key: u64, keys_max: usize) {
         let n = self.added.len();
@@ -51,13 +58,6 @@ impl Layer {
 /// A full layer may have to wait for the one before it to become a run. What comes meanwhile should not make it move.
 fn room(keys_max: usize) -> usize {
     keys_max / 6 * 7
-}
-
-/// The keys of a set in order.
-pub(super) fn sorted(set: &FingerprintSet) -> Vec<u64> {
-    let mut keys: Vec<u64> = set.iter().copied().collect();
-    keys.sort_unstable();
-    keys
 }
 
 /// A set of values that are uniform hashes already.

@@ -123,15 +123,11 @@ pub struct Sieve {
     filters: u64,
     figures: FilterFigures,
     garbage: Vec<String>,
-    retired: Retired,
+    /// A filter no longer needed. Giving its memory back takes a while, so the next piece of work does it.
+    retired: Option<Filter>,
+    /// An empty layer, and memory for work of the front lane. Freed and taken anew, they would be there twice for a while.
+    spare: Option<Layer>,
     scratch: Scratch,
-}
-
-/// Large things no longer needed. Giving memory back takes a while, so the next piece of work does it.
-#[derive(Default)]
-struct Retired {
-    filter: Option<Filter>,
-    layer: Option<Arc<Layer>>,
 }
 
 /// URLs that wait.
@@ -195,7 +191,8 @@ impl Sieve {
             filters: 0,
             figures: FilterFigures::default(),
             garbage: Vec::new(),
-            retired: Retired::default(),
+            retired: None,
+            spare: None,
             scratch: Scratch::default(),
         })
     }
@@ -287,7 +284,7 @@ impl Sieve {
     }
 
     fn freeze(&mut self) {
-        let next = Layer::with_room_for(self.config.fresh_keys_max);
+        let next = self.spare.take().unwrap_or_else(|| Layer::with_room_for(self.config.fresh_keys_max));
         self.frozen = Some(Arc::new(std::mem::replace(&mut self.fresh, next)));
     }
 
@@ -358,7 +355,7 @@ impl Sieve {
     /// Work to be done elsewhere: of each [`Lane`] one piece at a time.
     pub fn take_work(&mut self) -> Option<SieveWork> {
         let task = self.take_front().or_else(|| self.take_back())?;
-        Some(SieveWork { disk: self.disk.clone(), task, retired: std::mem::take(&mut self.retired) })
+        Some(SieveWork { disk: self.disk.clone(), task, retired: self.retired.take() })
     }
 
     fn take_front(&mut self) -> Option<Task> {
@@ -372,6 +369,7 @@ impl Sieve {
             let deletes = !layer.deleted.is_empty() && !self.levels.is_empty();
             return Some(Task::Write {
                 layer,
+                scratch: std::mem::take(&mut self.scratch),
                 added: format!("{name}.run"),
                 deleted: deletes.then(|| format!("{name}.del")),
             });
@@ -456,9 +454,11 @@ impl Sieve {
                 self.front = Front::Passing(places, from, Picker::new(first.spool.clone()));
                 self.end_passing();
             }
-            Done::Written(level) => {
+            Done::Written(level, scratch) => {
+                self.scratch = scratch;
                 self.levels.push(level);
-                self.retired.layer = self.frozen.take();
+                let layer = self.frozen.take().map(Arc::try_unwrap);
+                self.spare = layer.and_then(Result::ok).map(Layer::cleared);
                 self.front = Front::Idle;
                 self.freeze_if_full();
             }
@@ -549,7 +549,7 @@ impl Sieve {
             self.filters += 1;
             self.figures = FilterFigures::default();
         }
-        self.retired.filter = std::mem::replace(&mut self.filter, filter);
+        self.retired = std::mem::replace(&mut self.filter, filter);
         self.seal();
     }
 

@@ -7,15 +7,15 @@ use rhumb_store::disk::Disk;
 use rhumb_store::runs::{self, Level, RunWriter};
 use rhumb_store::spool::Spool;
 
-use super::layer::{Layer, sorted};
-use super::{Filter, Retired};
+use super::Filter;
+use super::layer::{FingerprintSet, Layer};
 use crate::sketch::BlockedBloom;
 
 /// A piece of work that the sieve has to do and should not wait for.
 pub struct SieveWork {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) task: Task,
-    pub(super) retired: Retired,
+    pub(super) retired: Option<Filter>,
 }
 
 /// Work done, for [`super::Sieve::finish_work`].
@@ -38,6 +38,7 @@ pub(super) enum Task {
     },
     Write {
         layer: Arc<Layer>,
+        scratch: Scratch,
         added: String,
         deleted: Option<String>,
     },
@@ -57,7 +58,7 @@ pub(super) enum Task {
     },
 }
 
-/// Memory for the keys of a batch, used again and again: freed and taken anew, it would be there twice for a while.
+/// Memory for keys of a batch or of a layer, and marks beside them.
 #[derive(Default)]
 pub(super) struct Scratch {
     keys: Vec<u64>,
@@ -67,7 +68,7 @@ pub(super) struct Scratch {
 pub(super) enum Done {
     /// The places of URLs that no run knows.
     Checked(Vec<u32>, Scratch),
-    Written(Level),
+    Written(Level, Scratch),
     /// The levels from here on, so many of them, are one.
     Merged(usize, usize, Level),
     Filter(Filter),
@@ -85,20 +86,19 @@ impl SieveWork {
     /// Does it.
     pub fn run(self) -> Result<SieveDone> {
         let disk = &*self.disk;
-        let Retired { filter, layer } = self.retired;
-        drop((filter, layer));
+        drop(self.retired);
         Ok(SieveDone(match self.task {
             Task::Check { spool, levels, mut scratch } => {
                 spool.sorted_keys(&mut scratch.keys)?;
                 keep_unknown(&mut scratch, &levels)?;
                 Done::Checked(spool.first_places(&scratch.keys)?, scratch)
             }
-            Task::Write { layer, added, deleted } => {
-                write(disk, &added, &sorted(&layer.added))?;
+            Task::Write { layer, mut scratch, added, deleted } => {
+                write(disk, &added, &layer.added, &mut scratch.keys)?;
                 if let Some(deleted) = &deleted {
-                    write(disk, deleted, &sorted(&layer.deleted))?;
+                    write(disk, deleted, &layer.deleted, &mut scratch.keys)?;
                 }
-                Done::Written(Level::open(disk, &added, deleted.as_deref())?)
+                Done::Written(Level::open(disk, &added, deleted.as_deref())?, scratch)
             }
             Task::Merge { from, levels, added, deleted } => {
                 Done::Merged(from, levels.len(), runs::merge(disk, &levels, &added, deleted.as_deref())?)
@@ -126,8 +126,11 @@ impl SieveWork {
     }
 }
 
-fn write(disk: &dyn Disk, name: &str, keys: &[u64]) -> Result<()> {
+fn write(disk: &dyn Disk, name: &str, set: &FingerprintSet, keys: &mut Vec<u64>) -> Result<()> {
     let mut writer = RunWriter::create(disk, name)?;
+    keys.clear();
+    keys.extend(set);
+    keys.sort_unstable();
     keys.iter().try_for_each(|&k| writer.push(k))?;
     writer.finish()?;
     Ok(())

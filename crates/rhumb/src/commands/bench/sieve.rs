@@ -59,6 +59,7 @@ pub fn run(urls: u64, memory: usize, dir: &Path) -> Result<Value> {
     let (oracle_bytes, lost) = (bench.through.len() * 8, bench.lost());
     let peak_rss = status::peak_rss_bytes();
     let [pause, pause_own, pause_cpu] = [bench.pause, bench.pause_own, bench.pause_cpu].map(|p| p.as_secs_f64() * 1e3);
+    let [offers, finish, let_through, take] = bench.longest.map(|p| p.as_secs_f64() * 1e3);
     let restart = bench.restart(config, &group)?;
     Ok(json!({
         "urls": urls, "checks": bench.checks, "checks_per_cpu_second": bench.checks as f64 / cpu,
@@ -71,6 +72,9 @@ pub fn run(urls: u64, memory: usize, dir: &Path) -> Result<Value> {
         "disk_bytes_per_url": disk_bytes_end as f64 / urls as f64,
         "disk_bytes_per_url_peak": bench.disk_peak as f64 / urls as f64,
         "longest_pause_ms": pause, "longest_pause_ms_not_queued": pause_own, "longest_pause_ms_cpu": pause_cpu,
+        "longest_pause_ms_by_part": {
+            "offers": offers, "finish_work": finish, "let_through": let_through, "take_work": take,
+        },
         "longest_push_back_ms": bench.waited.as_secs_f64() * 1e3,
         "checkpoint_ms_max": bench.saving.as_secs_f64() * 1e3,
         "restart": restart,
@@ -93,6 +97,8 @@ struct Bench<'a> {
     pause: Duration,
     pause_cpu: Duration,
     pause_own: Duration,
+    /// Of offers, taking results in, letting through, handing work out.
+    longest: [Duration; 4],
     times_read_at: Instant,
     times: ThreadTimes,
     waited: Duration,
@@ -116,6 +122,7 @@ impl<'a> Bench<'a> {
             pause: Duration::ZERO,
             pause_cpu: Duration::ZERO,
             pause_own: Duration::ZERO,
+            longest: [Duration::ZERO; 4],
             times_read_at: Instant::now(),
             times: ThreadTimes::read(),
             waited: Duration::ZERO,
@@ -137,6 +144,8 @@ impl<'a> Bench<'a> {
                 note(&mut self.through, &mut self.twice, n);
             }
         }
+        let offered = Instant::now();
+        self.longest[0] = self.longest[0].max(offered - begun);
         self.step()?;
         let ended = Instant::now();
         self.pause = self.pause.max(ended - begun);
@@ -170,17 +179,24 @@ impl<'a> Bench<'a> {
     }
 
     fn step(&mut self) -> Result<()> {
+        let begun = Instant::now();
         while let Some(done) = self.lanes.take()? {
             self.sieve.finish_work(done)?;
         }
+        let finished = Instant::now();
         let (through, twice) = (&mut self.through, &mut self.twice);
         self.sieve.let_through(LET_THROUGH, |_, entry| {
             let tail = entry.last_chunk().copied().unwrap_or_default();
             note(through, twice, u64::from_le_bytes(tail));
             Ok(())
         })?;
+        let passed = Instant::now();
         while let Some(work) = self.sieve.take_work() {
             self.lanes.give(work)?;
+        }
+        for (longest, part) in self.longest[1..].iter_mut().zip([finished - begun, passed - finished, passed.elapsed()])
+        {
+            *longest = part.max(*longest);
         }
         Ok(())
     }

@@ -99,11 +99,36 @@ def dns(rhumb):
     ]
 
 
-PARTS = {f.__name__: f for f in (sieve, frontier, waiting, memory, dns)}
+def stages(rhumb):
+    """What each stage of a page costs."""
+    return crawl(rhumb, "--stages")
 
 
-def run(command):
-    result, text = measure(command, timeout=3600)
+def windows(rhumb):
+    """A page around page 10,000 and around page 500,000 of a crawl."""
+    return crawl(rhumb, "--windows")
+
+
+def https(rhumb):
+    """Pages of 100 KB over HTTPS, a new connection for each."""
+    return crawl(rhumb, "--https")
+
+
+def slow_names(rhumb):
+    """Fetch slots idle because of DNS where names take 100 ms."""
+    return crawl(rhumb, "--dns-ms", "100")
+
+
+def crawl(rhumb, *options):
+    found = run([rhumb, "bench", "crawl", *options, "--json"], codes=(0, 1))
+    return found, [(bar["bar"], bar["figure"], "<=", bar["most"]) for bar in found["bars"]]
+
+
+PARTS = {f.__name__: f for f in (sieve, frontier, waiting, memory, dns, stages, windows, https, slow_names)}
+
+
+def run(command, codes=(0,)):
+    result, text = measure(command, codes=codes, timeout=3600)
     return {**json.loads(text), "command": " ".join(["rhumb", *command[1:]]), "process": result}
 
 

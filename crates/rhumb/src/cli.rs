@@ -407,6 +407,9 @@ pub enum BenchCommand {
         /// The name server, in another process (`rhumb sim serve --dns`).
         #[arg(long, value_name = "IP:PORT")]
         server: SocketAddr,
+        /// The names are h0, h1, … under this, as the synthetic web has them.
+        #[arg(long, default_value = "sim.test")]
+        suffix: String,
         /// How many names.
         #[arg(long, default_value_t = 200_000)]
         names: usize,

@@ -428,7 +428,7 @@ impl Config {
                 backoff_ms_max: p.backoff_max.ms(),
                 retry_after_ms_max: p.retry_after_max.ms(),
                 keep_alive_ms: p.keep_alive.ms(),
-                idle_max: idle_max(c.workers),
+                idle_max: idle_max(c.workers, shares.connections),
                 revisit_ms: c.continuous.then(|| c.revisit.ms()),
                 ..FrontierConfig::default()
             }
@@ -442,10 +442,13 @@ impl Config {
     }
 }
 
-/// Idle connections that fit beside the workers' own into what the system lets us open.
-fn idle_max(workers: usize) -> usize {
+/// What an idle connection takes: its buffers have seen a page.
+const CONNECTION_BYTES: usize = 32 << 10;
+
+/// Idle connections that fit into `bytes`, and beside the workers' own into what the system lets us open.
+fn idle_max(workers: usize, bytes: usize) -> usize {
     let files = rlimit::increase_nofile_limit(65_536).unwrap_or(1_024) as usize;
-    files.saturating_sub(workers + 128).clamp(8, 4_096)
+    files.saturating_sub(workers + 128).min(bytes / CONNECTION_BYTES).clamp(8, 4_096)
 }
 
 /// A TOML error in one line: what and where.

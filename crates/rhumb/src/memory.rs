@@ -17,6 +17,8 @@ pub struct Shares {
     pub frontier: usize,
     /// Bodies on their way from the network to archive and log; more have to wait.
     pub pages: usize,
+    /// Connections kept open for a host's next page; the one idle for longest is closed.
+    pub connections: usize,
     /// Digests of archived bodies; the oldest are forgotten.
     pub seen: usize,
     /// Addresses of hosts; the least used are forgotten.
@@ -26,10 +28,18 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// The shares of a setting, in 32nds: 12, 8, 8, 2, 1, 1.
+    /// The shares of a setting, in 32nds: 12, 8, 6, 2, 2, 1, 1.
     pub fn of(memory: Size) -> Shares {
         let part = |n: u64| (memory.0 / 32 * n) as usize;
-        Shares { sieve: part(12), frontier: part(8), pages: part(8), seen: part(2), dns: part(1), tls: part(1) }
+        Shares {
+            sieve: part(12),
+            frontier: part(8),
+            pages: part(6),
+            connections: part(2),
+            seen: part(2),
+            dns: part(1),
+            tls: part(1),
+        }
     }
 
     /// One line for people.
@@ -38,6 +48,7 @@ impl Shares {
             ("sieve", self.sieve),
             ("frontier", self.frontier),
             ("pages", self.pages),
+            ("idle connections", self.connections),
             ("content seen", self.seen),
             ("DNS", self.dns),
             ("TLS sessions", self.tls),
@@ -55,10 +66,11 @@ mod tests {
     fn all_of_it_is_given_away_and_no_more() {
         for memory in [BYTES_MIN, 256 << 20, 512 << 20, 64 << 30] {
             let s = Shares::of(Size(memory));
-            let sum = s.sieve + s.frontier + s.pages + s.seen + s.dns + s.tls;
+            let sum = s.sieve + s.frontier + s.pages + s.connections + s.seen + s.dns + s.tls;
             assert_eq!(sum as u64, memory);
         }
-        let expected = "sieve 192MiB, frontier 128MiB, pages 128MiB, content seen 32MiB, DNS 16MiB, TLS sessions 16MiB";
+        let expected = "sieve 192MiB, frontier 128MiB, pages 96MiB, idle connections 32MiB, content seen 32MiB, DNS 16MiB, \
+                        TLS sessions 16MiB";
         assert_eq!(Shares::of(Size(512 << 20)).describe(), expected);
     }
 }

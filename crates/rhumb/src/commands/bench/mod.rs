@@ -16,10 +16,10 @@ use crate::{Exit, out};
 /// Runs one bench and prints its figures.
 pub fn run(command: &BenchCommand, as_json: bool) -> Result<Exit> {
     let figures = match command {
-        BenchCommand::Dns { server, names, in_flight } => {
+        BenchCommand::Dns { server, suffix, names, in_flight } => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.context("start the runtime")?;
-            let f = runtime.block_on(dns::bench(*server, *names, *in_flight)).context("resolve names")?;
+            let f = runtime.block_on(dns::bench(*server, suffix, *names, *in_flight)).context("resolve names")?;
             json!({
                 "names": f.names, "failed": f.failed,
                 "uncached_per_cpu_second": f.uncached_per_cpu_second, "cached_per_cpu_second": f.cached_per_cpu_second,

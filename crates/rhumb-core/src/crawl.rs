@@ -295,7 +295,7 @@ impl Crawl {
         self.sieve.must_wait()
     }
 
-    /// Passes on to the frontier URLs that the sieve found to be new, `max` at most. Returns whether there are more.
+    /// Passes on to the frontier URLs that the sieve found to be new, `max` at most. Returns whether it should be called again soon.
     pub fn let_through(&mut self, max: usize) -> Result<bool> {
         let frontier = &mut self.frontier;
         self.sieve.let_through(max, |_, entry| admit(frontier, entry))

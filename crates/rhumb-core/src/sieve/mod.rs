@@ -66,6 +66,8 @@ const FILTER_GROWTH: usize = 4;
 const FILTER_GAIN: f64 = 1.25;
 /// Keys added to a new filter with each offer, until it has all that came while it was made.
 const CATCH_UP_KEYS: usize = 64;
+/// The same, when the caller asks for what went through.
+const CATCH_UP_KEYS_ASKED: usize = 4_096;
 /// Full batches behind the one that is looked up. Beyond that the caller should wait.
 const WAITING_MAX: usize = 2;
 
@@ -481,17 +483,20 @@ impl Sieve {
         Ok(())
     }
 
-    /// Passes on URLs that a look-up found to be new, in the order of discovery, `max` at most. Returns whether there are more.
+    /// Passes on URLs that a look-up found to be new, in the order of discovery, `max` at most, and brings a new filter
+    /// nearer to its start. Returns whether it should be called again soon.
     pub fn let_through(
         &mut self,
         max: usize,
         mut through: impl FnMut(Fingerprint, &[u8]) -> Result<()>,
     ) -> Result<bool> {
+        // Offers bring a new filter up to date; while nothing is offered, this does.
+        self.catch_up(CATCH_UP_KEYS_ASKED)?;
         let (places, mut at, mut picker) = match std::mem::replace(&mut self.front, Front::Idle) {
             Front::Passing(places, at, picker) => (places, at, picker),
             other => {
                 self.front = other;
-                return Ok(false);
+                return Ok(self.successor.is_some());
             }
         };
         let asked = self.waiting.front().is_some_and(|w| w.asked == self.filters);
@@ -516,7 +521,7 @@ impl Sieve {
         self.front = Front::Passing(places, at, picker);
         self.end_passing();
         passed?;
-        Ok(matches!(self.front, Front::Passing(..)))
+        Ok(matches!(self.front, Front::Passing(..)) || self.successor.is_some())
     }
 
     fn end_passing(&mut self) {

@@ -270,3 +270,38 @@ fn the_filter_grows_and_its_error_is_known() {
     assert_eq!(sieve.filter_figures().bytes, figures.bytes);
     sieve.flush(|_, _| panic!("nothing is new")).expect("flush");
 }
+
+/// So many keys came while a filter was made that nothing more should be offered: then no offer brings it up to date, and asking for what
+/// went through must.
+#[test]
+fn a_late_filter_is_caught_up_with_while_nothing_is_offered() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let config = SieveConfig { fresh_keys_max: 1 << 16, ..SieveConfig::within(16 << 20) };
+    let mut sieve = Sieve::new(RealDisk::new(dir.path()), config).expect("new");
+    let mut late = None;
+    for n in 0..1_000_000 {
+        sieve.offer(key(n), |_| ()).expect("offer");
+        while let Some(work) = sieve.take_work() {
+            if work.lane() == Lane::Back && late.is_none() {
+                late = Some(work);
+            } else {
+                sieve.finish_work(work.run().expect("work")).expect("finish");
+            }
+        }
+        if late.is_some() && sieve.must_wait() {
+            break;
+        }
+    }
+    assert!(sieve.must_wait(), "a million keys are too many to keep for a filter");
+    let late = late.expect("a filter was wanted");
+    sieve.finish_work(late.run().expect("work")).expect("finish");
+    for _ in 0..1_000 {
+        while let Some(work) = sieve.take_work() {
+            sieve.finish_work(work.run().expect("work")).expect("finish");
+        }
+        if !sieve.let_through(10_000, |_, _| Ok(())).expect("let through") && !sieve.has_work() {
+            break;
+        }
+    }
+    assert!(!sieve.must_wait());
+}

@@ -5,6 +5,7 @@
 //! first. One write commits it all; only then do the new visits leave. So nothing is ever done that the log does not
 //! know, and a turn's cost is shared by all it carries.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
@@ -49,8 +50,8 @@ pub enum CrawlError {
     /// A filter expression.
     #[error(transparent)]
     Filter(#[from] FilterError),
-    /// A visit ended in a panic: a fault of this program.
-    #[error("a visit panicked; this is a fault in rhumb, please report it")]
+    /// A visit or a piece of background work ended in a panic: a fault of this program.
+    #[error("a thread panicked; this is a fault in rhumb, please report it")]
     Panicked,
 }
 
@@ -297,7 +298,7 @@ impl Engine {
                 event
             };
             // Visits that end now were abandoned; they wait again.
-            if let Some(event @ (Event::Worked(_) | Event::Checkpointed(_))) = event {
+            if let Some(event @ (Event::Worked(_) | Event::Checkpointed(_) | Event::Panicked)) = event {
                 self.handle(event, chores)?;
             }
         }
@@ -478,11 +479,9 @@ impl Engine {
             chores.sync = now + self.settings.sync_every;
             chores.syncing = true;
             let (archive, log) = (self.archive.sync_handle()?, self.log.sync_handle()?);
-            let events = events.clone();
-            tokio::task::spawn_blocking(move || {
+            in_background(events, move || {
                 let mut log = log;
-                let synced = archive.map_or(Ok(()), |mut a| a.sync()).and_then(|()| log.sync());
-                let _ = events.send(Event::Synced(synced));
+                Event::Synced(archive.map_or(Ok(()), |mut a| a.sync()).and_then(|()| log.sync()))
             });
         }
         if now >= chores.checkpoint && !chores.checkpointing {
@@ -493,19 +492,14 @@ impl Engine {
             let (disk, number) = (self.disk.clone(), self.checkpoint_number);
             let (archive, index, log) =
                 (self.archive.sync_handle()?, self.index.sync_handle()?, self.log.sync_handle()?);
-            let events = events.clone();
-            tokio::task::spawn_blocking(move || {
+            in_background(events, move || {
                 let synced = [archive, index, Some(log)].into_iter().flatten().try_for_each(|mut file| file.sync());
-                let written = synced.and_then(|()| saved.write(&*disk, number));
-                let _ = events.send(Event::Checkpointed(written));
+                Event::Checkpointed(synced.and_then(|()| saved.write(&*disk, number)))
             });
         }
         while let Some(work) = self.crawl.take_work() {
             chores.working += 1;
-            let events = events.clone();
-            tokio::task::spawn_blocking(move || {
-                let _ = events.send(Event::Worked(work.run()));
-            });
+            in_background(events, move || Event::Worked(work.run()));
         }
         Ok(())
     }
@@ -589,6 +583,16 @@ impl Engine {
         }
         Ok(shards)
     }
+}
+
+/// Runs something long on another thread; the event it comes to is always sent, for the engine waits for it.
+fn in_background(events: &UnboundedSender<Event>, work: impl FnOnce() -> Event + Send + 'static) {
+    let events = events.clone();
+    tokio::task::spawn_blocking(move || {
+        let event = catch_unwind(AssertUnwindSafe(work)).unwrap_or(Event::Panicked);
+        // The engine may be gone already; then nobody waits for this.
+        let _ = events.send(event);
+    });
 }
 
 /// A host always goes to the same shard, because its connection lives there.
@@ -781,4 +785,18 @@ fn record_seed(number: usize) -> u128 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
     let who = format!("{now} {} {number}", std::process::id());
     xxhash_rust::xxh3::xxh3_128(who.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The engine would wait for ever for a checkpoint or a look-up that nobody reports.
+    #[tokio::test]
+    async fn background_work_that_panics_is_heard_of() {
+        let (events, mut inbox) = unbounded_channel();
+        in_background(&events, || panic!("a fault"));
+        let heard = tokio::time::timeout(Duration::from_secs(20), inbox.recv()).await;
+        assert!(matches!(heard, Ok(Some(Event::Panicked))));
+    }
 }

@@ -5,7 +5,6 @@
 //! first. One write commits it all; only then do the new visits leave. So nothing is ever done that the log does not
 //! know, and a turn's cost is shared by all it carries.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
@@ -28,6 +27,7 @@ use rhumb_store::{StoreError, checkpoint};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, watch};
 
+use crate::background::{DnsIdle, in_background};
 use crate::bus::{Bus, LocalBus};
 use crate::clock::Clock;
 use crate::dns::{Answer, DnsError, Resolver};
@@ -585,16 +585,6 @@ impl Engine {
     }
 }
 
-/// Runs something long on another thread; the event it comes to is always sent, for the engine waits for it.
-fn in_background(events: &UnboundedSender<Event>, work: impl FnOnce() -> Event + Send + 'static) {
-    let events = events.clone();
-    tokio::task::spawn_blocking(move || {
-        let event = catch_unwind(AssertUnwindSafe(work)).unwrap_or(Event::Panicked);
-        // The engine may be gone already; then nobody waits for this.
-        let _ = events.send(event);
-    });
-}
-
 /// A host always goes to the same shard, because its connection lives there.
 fn shard_of<'a>(shards: &'a [Shard], host: &Host) -> &'a Shard {
     &shards[(host.fingerprint().0 % shards.len() as u64) as usize]
@@ -613,33 +603,6 @@ const THROUGH_MAX: usize = 1_000;
 /// A sieve with more keys is not flushed by a replay.
 const FLUSH_KEYS_MAX: u64 = 1 << 20;
 const SETTLE: Duration = Duration::from_secs(2);
-
-/// How much fetching was lost to names that were not known yet: workers that nobody could use, as many as there were hosts
-/// that waited for nothing but their address, over time.
-#[derive(Default)]
-struct DnsIdle {
-    /// Names being looked up.
-    lookups: usize,
-    /// Workers idle because of them since the last turn.
-    workers: usize,
-    since: Option<Instant>,
-    /// Idle workers, summed over time.
-    seconds: f64,
-}
-
-impl DnsIdle {
-    /// A turn is over, and leaves so many workers without a visit.
-    fn note(&mut self, workers_free: usize) {
-        let workers = workers_free.min(self.lookups);
-        if workers == 0 && self.workers == 0 {
-            return;
-        }
-        let now = Instant::now();
-        let spent = self.since.map_or(0.0, |since| now.duration_since(since).as_secs_f64());
-        self.seconds += spent * self.workers as f64;
-        (self.workers, self.since) = (workers, Some(now));
-    }
-}
 
 /// When what is to be done besides visits.
 struct Chores {
@@ -785,18 +748,4 @@ fn record_seed(number: usize) -> u128 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
     let who = format!("{now} {} {number}", std::process::id());
     xxhash_rust::xxh3::xxh3_128(who.as_bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The engine would wait for ever for a checkpoint or a look-up that nobody reports.
-    #[tokio::test]
-    async fn background_work_that_panics_is_heard_of() {
-        let (events, mut inbox) = unbounded_channel();
-        in_background(&events, || panic!("a fault"));
-        let heard = tokio::time::timeout(Duration::from_secs(20), inbox.recv()).await;
-        assert!(matches!(heard, Ok(Some(Event::Panicked))));
-    }
 }

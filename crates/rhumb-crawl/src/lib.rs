@@ -3,6 +3,7 @@
 //! [`engine`] owns a crawl and turns it; [`pipeline`] is one visit, step by step; [`fetch`] and [`dns`] speak to the
 //! network; [`bus`] hands URLs to the node that owns them. Decisions are made in `rhumb-core`.
 
+mod background;
 pub mod bus;
 pub mod clock;
 pub mod dns;

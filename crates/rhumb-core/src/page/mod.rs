@@ -11,6 +11,7 @@ mod charref;
 pub mod coding;
 pub mod encoding;
 mod entities;
+mod gist;
 mod html;
 mod links;
 mod meta;
@@ -24,6 +25,7 @@ mod tokenize;
 
 use std::ops::Range;
 
+pub use gist::Gist;
 pub use html::{ExtractOptions, Extractor};
 pub use links::{Link, LinkTag, Links};
 pub use meta::{Refresh, Rel, RobotsDirectives};

@@ -197,6 +197,7 @@ impl Crawl {
                 self.count(*outcome);
             }
             Record::Visited(visit) => self.fold_visit(visit, found)?,
+            Record::Rule(change, at) => self.frontier.traps.apply(change, *at),
         }
         self.position = position;
         self.last_alive = self.last_alive.max(record.at());

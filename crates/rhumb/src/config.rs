@@ -15,6 +15,7 @@ use rhumb_core::page::{ExtractOptions, ParseOptions};
 use rhumb_core::priority::{LEVELS, Prioritizer};
 use rhumb_core::robots::product_token;
 use rhumb_core::sieve::SieveConfig;
+use rhumb_core::traps::TrapsConfig;
 use rhumb_core::url::{NormalizeOptions, ShapeLimits};
 use rhumb_crawl::Settings;
 use rhumb_crawl::dns::DnsConfig;
@@ -47,6 +48,7 @@ pub struct Config {
     pub url: UrlSection,
     pub dns: DnsSection,
     pub net: NetSection,
+    pub traps: TrapsConfig,
     pub storage: StorageSection,
     pub priority: Vec<PriorityRule>,
 }
@@ -368,8 +370,8 @@ impl Config {
                     links_max: self.page.links_max,
                     resources: self.page.resources,
                     agent: product_token(agent).to_string(),
-                    // Text is what an index would read; until there is one, nobody does.
-                    text: false,
+                    // A page's gist is taken from its text; without trap defence nobody reads it.
+                    text: self.traps.learn,
                     ..ExtractOptions::default()
                 },
                 ..ParseOptions::default()
@@ -429,6 +431,7 @@ impl Config {
                 retry_after_ms_max: p.retry_after_max.ms(),
                 keep_alive_ms: p.keep_alive.ms(),
                 idle_max: idle_max(c.workers, shares.connections),
+                traps: TrapsConfig { bytes_max: shares.traps, ..self.traps.clone() },
                 revisit_ms: c.continuous.then(|| c.revisit.ms()),
                 ..FrontierConfig::default()
             }

@@ -184,7 +184,11 @@ mod tests {
     fn prose(seed: u64, words: usize) -> String {
         let word = |i: usize| {
             let h = xxhash_rust::xxh3::xxh3_64_with_seed(&(i as u64).to_le_bytes(), seed);
-            format!("{}{}", ["ba", "ro", "ti", "mu", "ke"][h as usize % 5], ["lan", "vor", "sem", "qui"][h as usize / 5 % 4])
+            format!(
+                "{}{}",
+                ["ba", "ro", "ti", "mu", "ke"][h as usize % 5],
+                ["lan", "vor", "sem", "qui"][h as usize / 5 % 4]
+            )
         };
         (0..words).map(|i| word(i) + if i % 40 == 39 { "\n" } else { " " }).collect()
     }

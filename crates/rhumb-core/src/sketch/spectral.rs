@@ -192,7 +192,8 @@ mod tests {
         let all: f64 = (0..keys).map(weight).sum();
         let times = |i: u64| (weight(i) / all * 100.0 * keys as f64).ceil() as u32;
         let events: Vec<u64> = (0..keys).flat_map(|i| std::iter::repeat_n(i, times(i) as usize)).collect();
-        let mut order: Vec<(u64, u64)> = events.iter().enumerate().map(|(n, &i)| (key(n as u64 | 1 << 40), i)).collect();
+        let mut order: Vec<(u64, u64)> =
+            events.iter().enumerate().map(|(n, &i)| (key(n as u64 | 1 << 40), i)).collect();
         order.sort_unstable();
         let wrong = |bytes_per_key: u64, estimate| {
             let mut filter = Spectral::new((bytes_per_key * keys) as usize, keys, estimate);

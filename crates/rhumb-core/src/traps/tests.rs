@@ -124,7 +124,9 @@ fn soft_errors_on_any_url() {
     let site = |url: &Url| {
         let page: Option<u64> = url.path().strip_prefix("/real").and_then(|n| n.parse().ok()).filter(|n| *n < 20);
         let mut links: Vec<String> = (0..20).map(|n| format!("http://a.test/real{n}")).collect();
-        links.extend((0..4).map(|i| format!("http://a.test/docs/{}", prose(&format!("{}{i}", url.as_str()), 1)[..6].trim())));
+        links.extend(
+            (0..4).map(|i| format!("http://a.test/docs/{}", prose(&format!("{}{i}", url.as_str()), 1)[..6].trim())),
+        );
         match page {
             Some(n) => (prose(&n.to_string(), 6), links),
             None => (format!("We are sorry\nNothing is at {} any more\nTry the start page", url.path()), links),
@@ -183,7 +185,10 @@ fn spellings_of_one_page() {
         let page = url.path().to_ascii_lowercase();
         let page = page.trim_matches('/');
         let variants = |name: &str| {
-            let upper: String = name.char_indices().map(|(i, c)| if number(url) >> i & 1 == 1 { c.to_ascii_uppercase() } else { c }).collect();
+            let upper: String = name
+                .char_indices()
+                .map(|(i, c)| if number(url) >> i & 1 == 1 { c.to_ascii_uppercase() } else { c })
+                .collect();
             [format!("http://a.test/{name}"), format!("http://a.test/{upper}"), format!("http://a.test/{upper}/")]
         };
         let names = ["introduction", "installation", "configuration", "troubleshooting"];
@@ -201,7 +206,8 @@ fn honest_sites_are_left_alone() {
         let done = crawl("http://a.test/", 10_000, site);
         assert_eq!((done.fetched.len() as u64, done.kinds()), (pages + 1, vec![]), "{name}");
     }
-    const TEMPLATE: &str = "Home News Products Contact\nWelcome to our shop, the best in town\nAll rights reserved, imprint\n";
+    const TEMPLATE: &str =
+        "Home News Products Contact\nWelcome to our shop, the best in town\nAll rights reserved, imprint\n";
     fn list(n: u64, to: fn(u64) -> String) -> Vec<String> {
         (0..n).map(|i| format!("http://a.test{}", to(i))).collect()
     }
@@ -210,7 +216,10 @@ fn honest_sites_are_left_alone() {
         (format!("{}{own}", TEMPLATE.repeat(6)), list(500, |i| format!("/product?id={i}")))
     });
     check("pages in directories of numbers", 400, &|url| {
-        (format!("{TEMPLATE}{}", prose(url.path(), 3)), list(400, |i| format!("/{}/{}/{i}.html", 2000 + i % 20, 1 + i % 12)))
+        (
+            format!("{TEMPLATE}{}", prose(url.path(), 3)),
+            list(400, |i| format!("/{}/{}/{i}.html", 2000 + i % 20, 1 + i % 12)),
+        )
     });
 }
 

@@ -594,6 +594,7 @@ impl Engine {
             seen: self.crawl.seen.clone(),
             decode: self.settings.decode,
             parse: self.settings.parse.clone(),
+            gists: self.settings.crawl.frontier.traps.learn,
             redirects_max: self.settings.crawl.redirects_max,
             archive: self.settings.archive,
             scratch: Mutex::default(),

@@ -46,6 +46,8 @@ pub struct Tools {
     pub decode: DecodeLimits,
     /// What is taken out of a page.
     pub parse: ParseOptions,
+    /// Whether the gist of each page is taken, for what is learned of traps.
+    pub gists: bool,
     /// Redirects in a row that are followed.
     pub redirects_max: u8,
     /// Whether pages are archived.
@@ -240,12 +242,14 @@ fn read_page(
     scratch: &mut Scratch,
 ) -> Gist {
     record.fingerprint = xxhash_rust::xxh3::xxh3_64(body);
+    if tools.gists {
+        scratch.extractor.want_gist(&record.entry.url);
+    }
     page::parse_page_into(&mut scratch.extractor, body, content_type, &tools.parse, &mut scratch.page);
     let page = &scratch.page;
     record.title = page.title.as_deref().unwrap_or_default().into();
     record.links_unusable = page.links_dropped as u32;
-    let gist = Gist::of(&page.text, &record.entry.url);
-    let gist = if gist.is_empty() { Gist::of_bytes(record.fingerprint) } else { gist };
+    let gist = if page.gist.is_empty() { Gist::of_bytes(record.fingerprint) } else { page.gist };
     if !tools.stages.normalize {
         return gist;
     }

@@ -370,8 +370,8 @@ impl Config {
                     links_max: self.page.links_max,
                     resources: self.page.resources,
                     agent: product_token(agent).to_string(),
-                    // A page's gist is taken from its text; without trap defence nobody reads it.
-                    text: self.traps.learn,
+                    // Text is what an index would read; until there is one, nobody does.
+                    text: false,
                     ..ExtractOptions::default()
                 },
                 ..ParseOptions::default()

@@ -30,24 +30,10 @@ pub struct Gist {
 impl Gist {
     /// The gist of a text that was found at `url`.
     pub fn of(text: &str, url: &Url) -> Gist {
-        let own = UrlWords::of(url);
-        let mut sample = Sample::default();
-        let mut phrase = Phrase::default();
-        let text = &text.as_bytes()[..text.len().min(TEXT_BYTES_MAX)];
-        for line in text.split(|&b| b == b'\n') {
-            let mut at = 0;
-            while let Some((word, end)) = next_word(line, at) {
-                at = end;
-                let masked = word.has_digit || own.contains(word.hash);
-                phrase.push(if masked { MASKED } else { word.hash }, masked);
-                // A masked word would cut its neighbours apart in every place, so it never does.
-                if phrase.words >= WORDS_MAX || !masked && word.hash & 7 == 0 {
-                    sample.add(std::mem::take(&mut phrase));
-                }
-            }
-            sample.add(std::mem::take(&mut phrase));
-        }
-        sample.into_gist()
+        let mut reader = GistReader::default();
+        reader.start(url);
+        reader.read_lines(text);
+        reader.finish()
     }
 
     /// The gist of something that is not text: its bytes as one phrase.
@@ -75,7 +61,61 @@ impl Gist {
     }
 }
 
-#[derive(Default)]
+/// Takes the gist of a page piece by piece, as the pieces come out of the markup.
+#[derive(Debug, Default)]
+pub(super) struct GistReader {
+    own: UrlWords,
+    phrase: Phrase,
+    sample: Sample,
+    /// Text that may still be read; nothing before a start.
+    bytes_left: usize,
+}
+
+impl GistReader {
+    /// Begins with a page found at `url`.
+    pub fn start(&mut self, url: &Url) {
+        self.own.read(url);
+        self.bytes_left = TEXT_BYTES_MAX;
+    }
+
+    /// Reads a piece. Where it ends, a word ends.
+    pub fn read(&mut self, text: &str) {
+        let text = &text.as_bytes()[..text.len().min(self.bytes_left)];
+        self.bytes_left -= text.len();
+        let mut at = 0;
+        while let Some((word, end)) = next_word(text, at) {
+            at = end;
+            let masked = word.has_digit || self.own.contains(word.hash);
+            self.phrase.push(if masked { MASKED } else { word.hash }, masked);
+            // A masked word would cut its neighbours apart in every place, so it never does.
+            if self.phrase.words >= WORDS_MAX || !masked && word.hash & 7 == 0 {
+                self.end_line();
+            }
+        }
+    }
+
+    /// Reads text with line ends in it.
+    pub fn read_lines(&mut self, text: &str) {
+        for line in text.split('\n') {
+            self.read(line);
+            self.end_line();
+        }
+    }
+
+    /// What comes next has nothing to do with what was.
+    pub fn end_line(&mut self) {
+        self.sample.add(std::mem::take(&mut self.phrase));
+    }
+
+    /// The gist; the next page begins with a start.
+    pub fn finish(&mut self) -> Gist {
+        self.end_line();
+        self.bytes_left = 0;
+        std::mem::take(&mut self.sample).into_gist()
+    }
+}
+
+#[derive(Debug, Default)]
 struct Phrase {
     hash: u64,
     words: u32,
@@ -92,7 +132,7 @@ impl Phrase {
 }
 
 /// The phrases with the least hashes so far, in the order of these.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Sample {
     kept: [(u32, u32); PHRASES_MAX],
     len: usize,
@@ -132,40 +172,72 @@ struct Word {
     has_digit: bool,
 }
 
-/// The next run of letters and digits at or behind `at`, small and capital letters alike, and where it ends.
-fn next_word(bytes: &[u8], at: usize) -> Option<(Word, usize)> {
-    let is_word = |b: u8| b.is_ascii_alphanumeric() || b >= 0x80;
-    let begin = at + bytes.get(at..)?.iter().position(|&b| is_word(b))?;
-    let mut word = Word { hash: 0, has_digit: false };
-    let mut end = begin;
-    while let Some(&b) = bytes.get(end).filter(|b| is_word(**b)) {
-        word.has_digit |= b.is_ascii_digit();
-        word.hash = (word.hash.rotate_left(5) ^ u64::from(b | 0x20)).wrapping_mul(0x517c_c1b7_2722_0a95);
-        end += 1;
+/// What a byte is: 0 between words, 1 of a word, 3 a digit of a word.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut b = 0;
+    while b < 256 {
+        let byte = b as u8;
+        classes[b] = byte.is_ascii_alphabetic() as u8 | (byte >= 0x80) as u8 | 3 * byte.is_ascii_digit() as u8;
+        b += 1;
     }
-    word.hash ^= word.hash >> 31;
-    Some((word, end))
+    classes
+};
+
+/// The next run of letters and digits at or behind `at`, small and capital letters alike, and where it ends.
+#[inline]
+fn next_word(bytes: &[u8], at: usize) -> Option<(Word, usize)> {
+    let class = |b: u8| CLASSES[usize::from(b)];
+    let begin = at + bytes.get(at..)?.iter().position(|&b| class(b) != 0)?;
+    let mut classes = 0;
+    let length = bytes[begin..].iter().take_while(|b| {
+        let class = class(**b);
+        classes |= class;
+        class != 0
+    });
+    let end = begin + length.count();
+    let hash = if classes & 2 == 0 { hash_of(&bytes[begin..end]) } else { 0 };
+    Some((Word { hash, has_digit: classes & 2 != 0 }, end))
+}
+
+/// Eight letters at a time. Setting one bit makes capital letters small ones.
+#[inline]
+fn hash_of(word: &[u8]) -> u64 {
+    const SMALL: u64 = 0x2020_2020_2020_2020;
+    let mut hash = word.len() as u64;
+    let mut chunks = word.chunks_exact(8);
+    for chunk in &mut chunks {
+        let letters = u64::from_le_bytes(chunk.try_into().unwrap_or_default()) | SMALL;
+        hash = (hash.rotate_left(23) ^ letters).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+    let mut letters = 0;
+    for &b in chunks.remainder() {
+        letters = letters << 8 | u64::from(b | 0x20);
+    }
+    hash = (hash.rotate_left(23) ^ letters).wrapping_mul(0x517c_c1b7_2722_0a95);
+    hash ^ hash >> 32
 }
 
 /// The words of a URL's path and query, behind a filter of 64 bits that most words do not pass.
+#[derive(Debug, Default)]
 struct UrlWords {
     hashes: Vec<u64>,
     bits: u64,
 }
 
 impl UrlWords {
-    fn of(url: &Url) -> UrlWords {
-        let mut words = UrlWords { hashes: Vec::with_capacity(8), bits: 0 };
+    fn read(&mut self, url: &Url) {
+        self.hashes.clear();
+        self.bits = 0;
         let text = url.path_and_query().as_bytes();
         let mut at = 0;
         while let Some((word, end)) = next_word(text, at) {
             at = end;
-            if words.hashes.len() < URL_WORDS_MAX {
-                words.bits |= 1 << (word.hash >> 58);
-                words.hashes.push(word.hash);
+            if self.hashes.len() < URL_WORDS_MAX && !word.has_digit {
+                self.bits |= 1 << (word.hash >> 58);
+                self.hashes.push(word.hash);
             }
         }
-        words
     }
 
     fn contains(&self, hash: u64) -> bool {

@@ -96,7 +96,7 @@ impl<'a> Form<'a> {
                 self.site = self.domain;
                 changed
             }
-            Kind::Shape | Kind::Siblings | Kind::Subtree => false,
+            Kind::Shape | Kind::Queries | Kind::Siblings | Kind::Subtree => false,
         }
     }
 
@@ -128,6 +128,7 @@ impl<'a> Form<'a> {
         }
         match pattern.kind {
             Kind::Shape => self.shape() == *pattern.path,
+            Kind::Queries => !self.params.is_empty() && self.path_template() == *pattern.path,
             Kind::Siblings => self.directory().as_deref() == Some(&*pattern.path),
             Kind::Subtree => self.first_directory().as_deref() == Some(&*pattern.path),
             _ => false,
@@ -181,6 +182,7 @@ impl<'a> Form<'a> {
     pub fn sets(&self) -> Vec<Pattern> {
         let pattern = |kind, path: &str| Pattern::new(kind, self.site, path, "");
         let mut sets = vec![pattern(Kind::Shape, &self.shape())];
+        sets.extend((!self.params.is_empty()).then(|| pattern(Kind::Queries, &self.path_template())));
         sets.extend(self.directory().map(|d| pattern(Kind::Siblings, &d)));
         sets.extend(self.first_directory().map(|d| pattern(Kind::Subtree, &d)));
         sets
@@ -365,7 +367,7 @@ mod tests {
             assert!(sets.iter().all(|p| Form::of(&url).is_one_of(p)));
         }
         check("http://a.test/", &[(Kind::Shape, "/"), (Kind::Siblings, "/")]);
-        check("http://a.test/cal?y=1&m=2", &[(Kind::Shape, "/cal?m&y")]);
+        check("http://a.test/cal?y=1&m=2", &[(Kind::Shape, "/cal?m&y"), (Kind::Queries, "/cal")]);
         check(
             "http://a.test/cal/2031/05.html",
             &[(Kind::Shape, "/cal/{n}/{n}.html"), (Kind::Siblings, "/cal/2031/"), (Kind::Subtree, "/cal/")],

@@ -27,14 +27,16 @@ pub enum Kind {
     Subdomain = 9,
     /// All pages whose URLs differ in numbers and values only.
     Shape = 20,
+    /// All pages of one path, whatever the query.
+    Queries = 21,
     /// All pages of one directory.
-    Siblings = 21,
+    Siblings = 22,
     /// All pages below a first directory.
-    Subtree = 22,
+    Subtree = 23,
 }
 
 impl Kind {
-    const ALL: [Kind; 12] = [
+    const ALL: [Kind; 13] = [
         Kind::Param,
         Kind::PathParam,
         Kind::Query,
@@ -45,6 +47,7 @@ impl Kind {
         Kind::Repeats,
         Kind::Subdomain,
         Kind::Shape,
+        Kind::Queries,
         Kind::Siblings,
         Kind::Subtree,
     ];
@@ -62,8 +65,18 @@ impl Kind {
             Kind::Repeats => "repeating_path",
             Kind::Subdomain => "subdomain",
             Kind::Shape => "pattern",
+            Kind::Queries => "path",
             Kind::Siblings => "directory",
             Kind::Subtree => "subtree",
+        }
+    }
+
+    /// How much more evidence it takes to believe that a wider set of pages brings nothing new, in halves.
+    pub(super) fn doubt(self) -> u32 {
+        match self {
+            Kind::Subtree => 4,
+            Kind::Queries | Kind::Siblings => 3,
+            _ => 2,
         }
     }
 
@@ -113,6 +126,7 @@ impl Pattern {
             Kind::Repeats => format!("{site}: paths repeat for ever; repeated segments do not matter"),
             Kind::Subdomain => format!("*.{site}: the sub-domain does not matter"),
             Kind::Shape => format!("{site}{path}: these pages bring nothing new"),
+            Kind::Queries => format!("{site}{path}?*: these pages bring nothing new"),
             Kind::Siblings => format!("{site}{path}*: these pages bring nothing new"),
             Kind::Subtree => format!("{site}{path}**: these pages bring nothing new"),
         }

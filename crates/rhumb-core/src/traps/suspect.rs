@@ -82,8 +82,8 @@ impl Suspect {
         let form = form_of(url, known);
         let learned = self.weigh(url, &form, gist, known, learn_after / 4);
         if learned.is_some() {
-            // The runs were made of these pages, which have found their explanation.
-            self.sets.values_mut().for_each(|set| set.run = 0);
+            // A good part of the runs was made of these pages, which have found their explanation.
+            self.sets.values_mut().for_each(|set| set.run /= 2);
             return learned;
         }
         self.count(url, &form, useful, learn_after)
@@ -167,19 +167,17 @@ impl Suspect {
 
     /// Counts pages without anything new, in each set that the page belongs to.
     fn count(&mut self, url: &Url, form: &Form<'_>, useful: bool, learn_after: u32) -> Option<(Pattern, Evidence)> {
-        let mut learned = None;
+        let mut learned: Option<(Pattern, Evidence)> = None;
         for pattern in form.sets() {
             let Some(set) = self.sets.get_mut(&pattern.key()) else { continue };
-            if useful || learned.is_some() {
-                // A wider set does not follow from what a narrower one explains.
-                set.run = 0;
-                continue;
-            }
-            set.run += 1;
-            if set.samples.len() < SAMPLES_MAX {
+            set.run = if useful { 0 } else { set.run + 1 };
+            if set.run > 0 && set.samples.len() < SAMPLES_MAX {
                 set.samples.push(url.as_str().into());
             }
-            if set.run >= learn_after {
+            if let Some((_, narrower)) = &learned {
+                // What a narrower set explains says nothing of a wider one.
+                set.run = set.run.saturating_sub(narrower.pages);
+            } else if set.run >= learn_after * pattern.kind.doubt() / 2 {
                 let evidence = Evidence { pages: set.run, against: 0, samples: std::mem::take(&mut set.samples) };
                 self.sets.remove(&pattern.key());
                 learned = Some((pattern, evidence));

@@ -91,7 +91,11 @@ fn tell(rule: &Value) -> Result<()> {
     };
     out::line(&format!("{:>3}  {}{state}", count("number"), text(rule, "rule")))?;
     let (pages, against) = (count("pages"), count("against"));
-    out::line(&format!("     because of {pages} pages that said nothing new, {against} against, such as"))?;
+    let because = match rule["against"].as_u64() {
+        Some(0) => format!("     because {pages} pages said nothing new, such as"),
+        _ => format!("     because {pages} pages said nothing new, and {against} did, such as"),
+    };
+    out::line(&because)?;
     for sample in rule["samples"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         out::line(&format!("       {sample}"))?;
     }

@@ -15,4 +15,5 @@ mod conformance;
 mod crash;
 mod life_of_a_url;
 mod polite;
+mod traps;
 mod web;

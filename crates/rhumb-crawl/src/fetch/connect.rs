@@ -58,14 +58,14 @@ impl Link {
         .await
     }
 
-    /// Moves bytes once, without waiting.
-    pub async fn nudge(&mut self) {
+    /// Moves bytes once, without waiting. The error is that with which the connection ended, if it did.
+    pub async fn nudge(&mut self) -> Option<hyper::Error> {
         let driver = &mut self.driver;
-        std::future::poll_fn(move |cx| {
-            let _ = poll_driver(driver, cx);
-            Poll::Ready(())
+        std::future::poll_fn(move |cx| match poll_driver(driver, cx) {
+            Poll::Ready(Err(e)) => Poll::Ready(Some(e)),
+            _ => Poll::Ready(None),
         })
-        .await;
+        .await
     }
 
     /// Whether another request can be sent.
@@ -114,6 +114,8 @@ pub(crate) async fn dial(
         Ok(Err(e)) if e.kind() == io::ErrorKind::TimedOut => {
             return Err(failed(Outcome::ConnectTimeout, e.to_string()));
         }
+        // It was there, and is gone before we looked.
+        Ok(Err(e)) if e.kind() == io::ErrorKind::ConnectionReset => return Err(failed(Outcome::Reset, e.to_string())),
         Ok(Err(e)) => return Err(failed(Outcome::Refused, e.to_string())),
         Ok(Ok(tcp)) => tcp,
     };

@@ -52,10 +52,15 @@ pub(crate) async fn exchange(
     };
     let (parts, incoming) = response.into_parts();
     let status = parts.status.as_u16();
+    if parts.headers.contains_key(header::TRANSFER_ENCODING) && parts.headers.contains_key(header::CONTENT_LENGTH) {
+        // Two answers to the question where the body ends: whoever believes the other one sees another response (RFC 9112,
+        // section 6.3).
+        return Err(Failure::new(Outcome::BadHttp, "Content-Length and Transfer-Encoding in one response"));
+    }
     let body_max = limits.body_bytes_max.min(request.body_bytes_max);
     let mut held = fetcher.budget.hold();
     let (body, cut, trouble) = read_body(link, incoming, fetcher, body_max, deadline, &mut held).await;
-    link.nudge().await;
+    let left_over = link.nudge().await;
     let ended = Instant::now();
     let mut head = link.passed.lock().expect("nobody panics while copying a head").take_head();
     if http2 {
@@ -69,6 +74,14 @@ pub(crate) async fn exchange(
             outcome = trouble.outcome;
         }
         detail = trouble.detail;
+    } else if cut == Some(Truncated::Length) {
+        detail = format!("body cut at {} bytes", body.len());
+    } else if left_over.is_some_and(|e| e.to_string().contains("unexpected message")) {
+        // The connection ends with it, so that nothing of it is taken for the next answer.
+        detail = "more came than the response announced".to_string();
+    }
+    if outcome == Outcome::NotModified && request.validators.is_empty() {
+        (outcome, detail) = (Outcome::OddStatus, "304 without having been asked for it".to_string());
     }
     Ok(Fetched {
         outcome,

@@ -184,7 +184,7 @@ impl Fetcher {
         let reused = self.idle.lock().expect("nobody panics while holding the idle connections").remove(host);
         if let Some(mut link) = reused {
             // A server that closed the connection meanwhile may have said goodbye (408, GOAWAY): that is no answer.
-            link.nudge().await;
+            let _ = link.nudge().await;
             if link.is_reusable() {
                 match exchange::exchange(&mut link, self, &request, started, deadline).await {
                     Ok(fetched) => return self.keep(host, link, fetched),

@@ -16,7 +16,13 @@ pub(crate) struct Passed {
     whole: bool,
     any: bool,
     head_bytes_max: usize,
+    /// Interim responses (100, 103) so far.
+    interims: usize,
 }
+
+/// Interim responses before the real one. A server needs one or two; one that sends them for ever would keep a reader busy until its
+/// patience ends.
+const INTERIMS_MAX: usize = 16;
 
 impl Passed {
     /// Forgets the last response; the next bytes are a new one's.
@@ -32,6 +38,11 @@ impl Passed {
     /// The bytes of the response head, blank line included.
     pub fn take_head(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.head)
+    }
+
+    /// Whether there were more interim responses than anybody needs.
+    fn goes_on_for_ever(&self) -> bool {
+        self.interims > INTERIMS_MAX
     }
 
     fn see(&mut self, bytes: &[u8]) {
@@ -52,6 +63,7 @@ impl Passed {
                     let interim = self.head.get(9) == Some(&b'1') && self.head.starts_with(b"HTTP/1.");
                     if interim && !self.head[9..].starts_with(b"101") {
                         self.head.clear();
+                        self.interims += 1;
                     } else {
                         self.whole = true;
                     }
@@ -104,6 +116,10 @@ impl<S: AsyncRead + Unpin> hyper::rt::Read for Tee<S> {
         if !passed.whole || !passed.any {
             passed.see(bytes);
         }
+        if passed.goes_on_for_ever() {
+            let why = format!("more than {INTERIMS_MAX} interim responses");
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, why)));
+        }
         drop(passed);
         buf.put_slice(bytes);
         Poll::Ready(Ok(()))
@@ -140,6 +156,14 @@ mod tests {
         check(&["HTTP/1.1 200 OK\r\nA: b\r\n\r", "\nbody", "more"], "HTTP/1.1 200 OK\r\nA: b\r\n\r\n");
         check(&["HTTP/1.1 200 OK\nA: b\n", "\nbody"], "HTTP/1.1 200 OK\nA: b\n\n");
         check(&["HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 ", "404 No\r\n\r\nx"], "HTTP/1.1 404 No\r\n\r\n");
+        let many = "HTTP/1.1 103 H\r\n\r\n".repeat(INTERIMS_MAX + 1);
+        check(&[&many, "HTTP/1.1 200 OK\r\n\r\n"], "HTTP/1.1 200 OK\r\n\r\n");
+        let mut passed = Passed::default();
+        passed.reset(1000);
+        passed.see(&many.as_bytes()[18..]);
+        assert!(!passed.goes_on_for_ever());
+        passed.see(&many.as_bytes()[..18]);
+        assert!(passed.goes_on_for_ever());
         check(&["HTTP/1.1 100 C\r\n\r\n", "HTTP/1.1 103 H\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"], "HTTP/1.1 200 OK\r\n\r\n");
     }
 }

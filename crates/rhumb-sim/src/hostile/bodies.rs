@@ -59,7 +59,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "length-too-long",
         about: "announces more than it sends",
-        ends: &[End::of("/", Fine).cut().detail("closed")],
+        ends: &[End::of("/", Fine).cut().detail("end of file")],
         serve: Serve::Wire(|wire| {
             say(wire, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100000\r\n\r\n<p>Half a page")
         }),
@@ -81,7 +81,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "length-enormous",
         about: "announces nine exabytes",
-        ends: &[End::of("/", Fine).cut().detail("closed")],
+        ends: &[End::of("/", Fine).cut().detail("end of file")],
         serve: Serve::Wire(|wire| {
             say(
                 wire,
@@ -156,15 +156,24 @@ pub(super) const KINDS: &[Kind] = &[
     },
     Kind {
         name: "gzip-broken",
-        about: "gzip that is damaged from its first block on, and gzip that is damaged in the middle",
-        ends: &[
-            End::of("/", BadCoding).detail("gzip"),
-            End::of("/half", Fine).cut().detail("gzip stream is broken"),
-            End::of("/short", Fine).cut().detail("gzip stream ends early"),
-        ],
-        // Whoever reads the honest pages hears of the other two.
-        requests_max: REST + 3,
-        serve: Serve::Reply(gzip_broken),
+        about: "gzip that is damaged from its first block on",
+        ends: &[End::of("/", BadCoding).detail("gzip stream is broken")],
+        // Behind the header of ten bytes stands a block of a type that does not exist.
+        serve: Serve::Reply(|asked| gzip_damaged(asked, |body, _| body[10..].fill(0xff))),
+        ..BODY
+    },
+    Kind {
+        name: "gzip-half",
+        about: "gzip that is damaged in the middle",
+        ends: &[End::of("/", Fine).cut().detail("gzip stream is broken")],
+        serve: Serve::Reply(|asked| gzip_damaged(asked, |body, middle| body[middle..].fill(0xff))),
+        ..BODY
+    },
+    Kind {
+        name: "gzip-short",
+        about: "gzip that ends in the middle",
+        ends: &[End::of("/", Fine).cut().detail("gzip stream ends early")],
+        serve: Serve::Reply(|asked| gzip_damaged(asked, |body, middle| body.truncate(middle))),
         ..BODY
     },
     Kind {
@@ -172,7 +181,7 @@ pub(super) const KINDS: &[Kind] = &[
         about: "plain HTML that is called gzip",
         ends: &[End::of("/", Fine).detail("not gzip"), End::of("/found", NotFound)],
         requests_max: REST + 2,
-        serve: Serve::Reply(|asked| Reply { body: found(asked).body, ..coded("gzip", b"") }),
+        serve: Serve::Reply(|asked| found(asked).with_header("Content-Encoding", "gzip")),
         ..BODY
     },
     Kind {
@@ -365,17 +374,10 @@ fn chunks_tiny(mut wire: Wire) -> Task {
     })
 }
 
-fn gzip_broken(asked: &Asked<'_>) -> Reply {
-    let text = format!("<p>{}</p><a href=/half>half</a><a href=/short>short</a>", page::text(asked.path, 30_000));
-    let mut body = gzip(text.as_bytes());
+fn gzip_damaged(asked: &Asked<'_>, damage: fn(&mut Vec<u8>, usize)) -> Reply {
+    let mut body = gzip(format!("<p>{}</p>", page::text(asked.host, 30_000)).as_bytes());
     let middle = body.len() / 2;
-    match asked.path {
-        // Behind the header of ten bytes stands a block of a type that does not exist.
-        "/" => body[10..].fill(0xff),
-        "/half" => body[middle..].fill(0xff),
-        "/short" => body.truncate(middle),
-        _ => return page::not_found(),
-    }
+    damage(&mut body, middle);
     coded("gzip", &body)
 }
 

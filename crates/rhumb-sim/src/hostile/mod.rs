@@ -267,19 +267,22 @@ pub fn kind_of(host: &str) -> Option<&'static Kind> {
     kinds().find(|kind| kind.name.eq_ignore_ascii_case(name))
 }
 
+/// Where all kinds live. Nothing else of the synthetic web does.
+pub const NETWORK: &str = "127.1.0.0/16";
+
 /// How many kinds share the third byte of an address.
 const PER_NET: usize = 250;
 
 /// The loopback address of a kind.
 pub fn address_of(kind: &Kind) -> Ipv4Addr {
     let n = kinds().position(|k| k.name == kind.name).unwrap_or(0);
-    Ipv4Addr::new(127, 0, 1 + (n / PER_NET) as u8, 1 + (n % PER_NET) as u8)
+    Ipv4Addr::new(127, 1, (n / PER_NET) as u8, 1 + (n % PER_NET) as u8)
 }
 
 /// The kind at a loopback address.
 pub fn kind_at(address: Ipv4Addr) -> Option<&'static Kind> {
-    let [127, 0, net @ 1..=255, host @ 1..=255] = address.octets() else { return None };
-    let n = usize::from(net - 1) * PER_NET + usize::from(host - 1);
+    let [127, 1, net, host @ 1..=255] = address.octets() else { return None };
+    let n = usize::from(net) * PER_NET + usize::from(host - 1);
     if usize::from(host) > PER_NET { None } else { kinds().nth(n) }
 }
 
@@ -310,7 +313,7 @@ mod tests {
         for stranger in ["", "example.org", "nobody-hostile.example", "hostile.example"] {
             assert!(kind_of(stranger).is_none(), "{stranger}");
         }
-        for stranger in [FORBIDDEN, Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 200, 1), Ipv4Addr::new(127, 0, 1, 255)] {
+        for stranger in [FORBIDDEN, Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 1, 200, 1), Ipv4Addr::new(127, 1, 0, 255)] {
             assert!(kind_at(stranger).is_none(), "{stranger}");
         }
     }

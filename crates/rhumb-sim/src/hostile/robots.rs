@@ -22,7 +22,10 @@ const ROBOTS: Kind =
 /// Nothing may be fetched for want of rules.
 const CLOSED: Kind = Kind { honest: 0, ends: &[End::of("/", RobotsUnreachable)], requests_max: FAILURES, ..ROBOTS };
 /// Everything may be.
-const OPEN: Kind = Kind { ends: &[End::of("/", Fine)], ..ROBOTS };
+const OPEN: Kind =
+    Kind { ends: &[End::of("/", Fine), End::of("/private/", Fine)], requests_max: OPEN_REQUESTS, ..ROBOTS };
+/// robots.txt, the home page, the honest pages and `/private/`.
+const OPEN_REQUESTS: u64 = 3 + HONEST as u64;
 /// `/private/` may not be, and the file says so where it can be read.
 const RULED: Kind = Kind { ends: &[End::of("/", Fine), End::of("/private/", RobotsDisallowed)], ..ROBOTS };
 
@@ -57,7 +60,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "robots-loop",
         about: "robots.txt redirects to itself; beyond five redirects there is none (RFC 9309)",
-        requests_max: 2 + HONEST as u64 + 5,
+        requests_max: OPEN_REQUESTS + 5,
         serve: Serve::Reply(|asked| robots(asked, || Reply::redirect(302, "/robots.txt"))),
         ..OPEN
     },
@@ -121,21 +124,21 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "sitemap-bomb",
         about: "a sitemap that is a gzip bomb",
-        requests_max: 2 + HONEST as u64 + 4,
+        requests_max: OPEN_REQUESTS + 4,
         serve: Serve::Reply(|asked| sitemap(asked, "/sitemap.xml.gz", |_| Some(sitemap_bomb()))),
         ..OPEN
     },
     Kind {
         name: "sitemap-entities",
         about: "a sitemap with a DTD whose entities grow tenfold ten times, and one that reads a file",
-        requests_max: 2 + HONEST as u64 + 4,
+        requests_max: OPEN_REQUESTS + 4,
         serve: Serve::Reply(|asked| sitemap(asked, "/sitemap.xml", |_| Some(xml(ENTITIES)))),
         ..OPEN
     },
     Kind {
         name: "sitemap-endless",
         about: "a sitemap index that names sitemap indexes that name sitemap indexes",
-        requests_max: 2 + HONEST as u64 + 60,
+        requests_max: OPEN_REQUESTS + 60,
         serve: Serve::Reply(|asked| sitemap(asked, "/sitemap-0.xml", sitemap_endless)),
         ..OPEN
     },

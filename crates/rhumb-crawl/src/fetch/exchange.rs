@@ -15,6 +15,7 @@ use tokio::time::timeout_at;
 
 use super::budget::{FREE_BYTES, Held};
 use super::connect::{Link, Sender};
+use super::frames::Excess;
 use super::{Failure, Fetched, Fetcher, Request};
 
 /// What is made ready for a body because its sender said so.
@@ -33,7 +34,8 @@ pub(crate) async fn exchange(
     deadline: Instant,
 ) -> Result<Fetched, Failure> {
     let limits = &fetcher.limits;
-    link.passed.lock().expect("nobody panics while copying a head").reset(limits.head_bytes_max);
+    let content_bytes_max = limits.body_bytes_max + super::http2::CONNECTION_WINDOW_BYTES as usize;
+    link.passed.lock().expect("nobody panics while copying a head").reset(limits.head_bytes_max, content_bytes_max);
     let http2 = matches!(link.sender, Sender::Http2(_));
     let (message, request_head) = build(fetcher, request, http2)?;
     let patience = (Instant::now() + limits.head).min(deadline).into();
@@ -222,28 +224,42 @@ async fn make_room(body: &mut Vec<u8>, more: usize, announced: usize, body_max: 
 
 /// What hyper's error means for us.
 fn failure_of(error: hyper::Error) -> Failure {
-    // hyper tells this kind apart only by its text.
-    let outcome = if error.to_string().contains("too large") {
-        Outcome::HeadTooLarge
-    } else if error.is_parse() {
-        Outcome::BadHttp
-    } else {
-        let mut cause = error.source();
-        let mut outcome = Outcome::Reset;
-        while let Some(e) = cause {
-            if let Some(io) = e.downcast_ref::<io::Error>() {
-                match io.kind() {
-                    io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => outcome = Outcome::BadHttp,
-                    _ => outcome = Outcome::Reset,
-                }
-            }
-            cause = e.source();
+    // hyper tells this kind apart only by its text: the method for it is there for servers alone.
+    if error.to_string().contains("too large") {
+        return Failure::new(Outcome::HeadTooLarge, error.to_string());
+    }
+    let mut outcome = if error.is_parse() { Outcome::BadHttp } else { Outcome::Reset };
+    let mut cause = error.source();
+    while let Some(e) = cause {
+        if let Some(h2) = e.downcast_ref::<h2::Error>() {
+            return failure_of_h2(h2);
         }
-        outcome
-    };
+        if let Some(io) = e.downcast_ref::<io::Error>() {
+            if let Some(excess) = io.get_ref().and_then(|e| e.downcast_ref::<Excess>()) {
+                return Failure::new(excess.outcome(), excess.to_string());
+            }
+            match io.kind() {
+                io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => outcome = Outcome::BadHttp,
+                _ => outcome = Outcome::Reset,
+            }
+        }
+        cause = e.source();
+    }
     let detail = match error.source() {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     };
     Failure::new(outcome, detail)
+}
+
+/// What h2's error means for us: the server broke the rules, or it broke off.
+fn failure_of_h2(error: &h2::Error) -> Failure {
+    // The one way in which h2 refuses a stream of ours is that the answer's header list is larger than we said it may be.
+    let refused = error.reason() == Some(h2::Reason::REFUSED_STREAM);
+    let outcome = match error.is_remote() {
+        true => Outcome::Reset,
+        false if refused => Outcome::HeadTooLarge,
+        false => Outcome::BadHttp,
+    };
+    Failure::new(outcome, format!("HTTP/2: {error}"))
 }

@@ -1,5 +1,5 @@
 //! A stream that keeps a copy of the response head as it passes: hyper gives parsed headers, an archive wants
-//! the bytes themselves.
+//! the bytes themselves. Of HTTP/2, which has no such head, it counts the frames instead (`frames.rs`).
 
 use std::io;
 use std::pin::Pin;
@@ -9,6 +9,8 @@ use std::task::{Context, Poll, ready};
 use hyper::rt::ReadBufCursor;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::frames::FrameMeter;
+
 /// What has passed since the last request.
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
@@ -16,12 +18,29 @@ pub(crate) struct Passed {
     whole: bool,
     any: bool,
     head_bytes_max: usize,
+    frames: Option<FrameMeter>,
+    /// Whether HTTP/2 has read something that the visit has not looked at yet.
+    full: bool,
 }
 
 impl Passed {
+    /// For a connection that speaks HTTP/2.
+    pub fn of_http2() -> Passed {
+        Passed { frames: Some(FrameMeter::default()), ..Passed::default() }
+    }
+
     /// Forgets the last response; the next bytes are a new one's.
-    pub fn reset(&mut self, head_bytes_max: usize) {
-        *self = Passed { head_bytes_max, ..Passed::default() };
+    pub fn reset(&mut self, head_bytes_max: usize, content_bytes_max: usize) {
+        let mut frames = self.frames.take();
+        if let Some(meter) = &mut frames {
+            meter.refill(head_bytes_max, content_bytes_max);
+        }
+        *self = Passed { head_bytes_max, frames, ..Passed::default() };
+    }
+
+    /// The visit has looked at what there was: more may be read.
+    pub fn make_room(&mut self) {
+        self.full = false;
     }
 
     /// Whether the server has sent anything since the request.
@@ -34,8 +53,17 @@ impl Passed {
         std::mem::take(&mut self.head)
     }
 
-    fn see(&mut self, bytes: &[u8]) {
+    fn see(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.any |= !bytes.is_empty();
+        if let Some(meter) = &mut self.frames {
+            self.full = !bytes.is_empty();
+            return meter.see(bytes).map_err(|excess| io::Error::new(io::ErrorKind::InvalidData, excess));
+        }
+        self.copy_head(bytes);
+        Ok(())
+    }
+
+    fn copy_head(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while !self.whole && !rest.is_empty() {
             let before = self.head.len();
@@ -94,6 +122,11 @@ impl<S> Tee<S> {
 impl<S: AsyncRead + Unpin> hyper::rt::Read for Tee<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
+        if this.passed.lock().expect("nobody panics while copying a head").full {
+            // Would h2 read all there is before the visit sees any of it, small frames would pile up.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         // A stack buffer costs one copy and saves an unsafe block; heads and pages are small.
         let mut chunk = [std::mem::MaybeUninit::uninit(); 16 << 10];
         let room = buf.remaining().min(chunk.len());
@@ -102,7 +135,7 @@ impl<S: AsyncRead + Unpin> hyper::rt::Read for Tee<S> {
         let bytes = read.filled();
         let mut passed = this.passed.lock().expect("nobody panics while copying a head");
         if !passed.whole || !passed.any {
-            passed.see(bytes);
+            passed.see(bytes)?;
         }
         drop(passed);
         buf.put_slice(bytes);
@@ -132,8 +165,8 @@ mod tests {
     fn the_head_is_copied_to_the_byte() {
         let check = |parts: &[&str], expected: &str| {
             let mut passed = Passed::default();
-            passed.reset(1000);
-            parts.iter().for_each(|p| passed.see(p.as_bytes()));
+            passed.reset(1000, 1000);
+            parts.iter().for_each(|p| passed.see(p.as_bytes()).expect("HTTP/1.1 has no budget here"));
             assert_eq!(String::from_utf8_lossy(&passed.take_head()), expected, "{parts:?}");
         };
         check(&["HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody"], "HTTP/1.1 200 OK\r\nA: b\r\n\r\n");

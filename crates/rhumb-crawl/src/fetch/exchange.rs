@@ -15,7 +15,6 @@ use tokio::time::timeout_at;
 
 use super::budget::{FREE_BYTES, Held};
 use super::connect::{Link, Sender};
-use super::frames::Excess;
 use super::{Failure, Fetched, Fetcher, Request};
 
 /// What is made ready for a body because its sender said so.
@@ -46,10 +45,8 @@ pub(crate) async fn exchange(
         };
     let response = match timeout_at(patience, link.drive(sent)).await {
         Err(_) => return Err(Failure::new(Outcome::HeadTimeout, format!("no response head within {:?}", limits.head))),
-        Ok(Err(ended)) => {
-            return Err(ended.map_or_else(|| Failure::new(Outcome::Reset, "the connection was closed"), failure_of));
-        }
-        Ok(Ok(Err(e))) => return Err(failure_of(e)),
+        Ok(Err(ended)) => return Err(failure_of(ended, link)),
+        Ok(Ok(Err(e))) => return Err(failure_of(Some(e), link)),
         Ok(Ok(Ok(response))) => response,
     };
     let (parts, incoming) = response.into_parts();
@@ -176,13 +173,9 @@ async fn read_body(
                 window_bytes = 0;
                 continue;
             }
-            Ok(Err(ended)) => {
-                let failure =
-                    ended.map_or_else(|| Failure::new(Outcome::Reset, "the connection was closed"), failure_of);
-                return (body, Some(Truncated::Disconnect), Some(failure));
-            }
+            Ok(Err(ended)) => return (body, Some(Truncated::Disconnect), Some(failure_of(ended, link))),
             Ok(Ok(None)) => return (body, None, None),
-            Ok(Ok(Some(Err(e)))) => return (body, Some(Truncated::Disconnect), Some(failure_of(e))),
+            Ok(Ok(Some(Err(e)))) => return (body, Some(Truncated::Disconnect), Some(failure_of(Some(e), link))),
             Ok(Ok(Some(Ok(frame)))) => frame,
         };
         if let Some(data) = frame.data_ref() {
@@ -222,8 +215,13 @@ async fn make_room(body: &mut Vec<u8>, more: usize, announced: usize, body_max: 
     waited
 }
 
-/// What hyper's error means for us.
-fn failure_of(error: hyper::Error) -> Failure {
+/// What the end of a connection means for us.
+fn failure_of(error: Option<hyper::Error>, link: &Link) -> Failure {
+    // h2 passes on an error's text, not the error: what the meter found is asked of the meter.
+    if let Some(excess) = link.passed.lock().expect("nobody panics while copying a head").excess() {
+        return Failure::new(excess.outcome(), excess.to_string());
+    }
+    let Some(error) = error else { return Failure::new(Outcome::Reset, "the connection was closed") };
     // hyper tells this kind apart only by its text: the method for it is there for servers alone.
     if error.to_string().contains("too large") {
         return Failure::new(Outcome::HeadTooLarge, error.to_string());
@@ -235,10 +233,9 @@ fn failure_of(error: hyper::Error) -> Failure {
             return failure_of_h2(h2);
         }
         if let Some(io) = e.downcast_ref::<io::Error>() {
-            if let Some(excess) = io.get_ref().and_then(|e| e.downcast_ref::<Excess>()) {
-                return Failure::new(excess.outcome(), excess.to_string());
-            }
             match io.kind() {
+                // rustls' text has advice for programmers.
+                io::ErrorKind::UnexpectedEof => return Failure::new(Outcome::Reset, "the connection broke off"),
                 io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => outcome = Outcome::BadHttp,
                 _ => outcome = Outcome::Reset,
             }
@@ -252,14 +249,17 @@ fn failure_of(error: hyper::Error) -> Failure {
     Failure::new(outcome, detail)
 }
 
-/// What h2's error means for us: the server broke the rules, or it broke off.
+/// What h2's error means for us: the server broke off, or it broke the rules.
 fn failure_of_h2(error: &h2::Error) -> Failure {
-    // The one way in which h2 refuses a stream of ours is that the answer's header list is larger than we said it may be.
-    let refused = error.reason() == Some(h2::Reason::REFUSED_STREAM);
-    let outcome = match error.is_remote() {
-        true => Outcome::Reset,
-        false if refused => Outcome::HeadTooLarge,
-        false => Outcome::BadHttp,
-    };
-    Failure::new(outcome, format!("HTTP/2: {error}"))
+    let text = error.to_string();
+    if error.is_remote() {
+        return Failure::new(Outcome::Reset, format!("HTTP/2: {text}"));
+    }
+    // h2 tells these apart only by their text.
+    if text.contains("header_list_way_too_large") || text.contains("too_many_continuations") {
+        return Failure::new(Outcome::HeadTooLarge, format!("HTTP/2: {text}"));
+    }
+    let malformed = error.is_reset() && error.reason() == Some(h2::Reason::PROTOCOL_ERROR);
+    let text = if malformed { "the head is malformed, or larger than allowed" } else { &text };
+    Failure::new(Outcome::BadHttp, format!("HTTP/2: {text}"))
 }

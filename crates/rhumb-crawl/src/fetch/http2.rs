@@ -49,7 +49,7 @@ where
         .initial_max_send_streams(1)
         .handshake(stream)
         .await?;
-    Ok((sender, Box::pin(Driver { connection: Box::pin(connection), tasks, running: Vec::new() })))
+    Ok((sender, Box::pin(Driver { requests: Ok(Box::pin(connection)), tasks, running: Vec::new() })))
 }
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -72,7 +72,8 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tasks {
 
 /// Everything that one connection has to run, as one future.
 struct Driver {
-    connection: Moving,
+    /// Hands requests over. It ends when the server has said goodbye; the answer to the last request may still be coming.
+    requests: Result<Moving, hyper::Result<()>>,
     tasks: Tasks,
     running: Vec<Task>,
 }
@@ -82,10 +83,11 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
         let this = &mut *self;
-        let mut ended = Poll::Pending;
         loop {
-            if ended.is_pending() {
-                ended = this.connection.as_mut().poll(cx);
+            if let Ok(requests) = &mut this.requests
+                && let Poll::Ready(ended) = requests.as_mut().poll(cx)
+            {
+                this.requests = Err(ended);
             }
             let new = this.tasks.take();
             let none_new = new.is_empty();
@@ -93,8 +95,12 @@ impl Future for Driver {
             this.running.retain_mut(|task| task.as_mut().poll(cx).is_pending());
             // What the tasks did may have made new ones; those that wait have told our waker what for.
             if none_new {
-                return ended;
+                break;
             }
+        }
+        match &mut this.requests {
+            Err(ended) if this.running.is_empty() => Poll::Ready(std::mem::replace(ended, Ok(()))),
+            _ => Poll::Pending,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use hyper::rt::ReadBufCursor;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::frames::FrameMeter;
+use super::frames::{Excess, FrameMeter};
 
 /// What has passed since the last request.
 #[derive(Debug, Default)]
@@ -19,6 +19,7 @@ pub(crate) struct Passed {
     any: bool,
     head_bytes_max: usize,
     frames: Option<FrameMeter>,
+    excess: Option<Excess>,
     /// Whether HTTP/2 has read something that the visit has not looked at yet.
     full: bool,
 }
@@ -48,6 +49,11 @@ impl Passed {
         self.any
     }
 
+    /// What the server sent too much of, if that is why the connection ended.
+    pub fn excess(&self) -> Option<Excess> {
+        self.excess
+    }
+
     /// The bytes of the response head, blank line included.
     pub fn take_head(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.head)
@@ -57,7 +63,8 @@ impl Passed {
         self.any |= !bytes.is_empty();
         if let Some(meter) = &mut self.frames {
             self.full = !bytes.is_empty();
-            return meter.see(bytes).map_err(|excess| io::Error::new(io::ErrorKind::InvalidData, excess));
+            self.excess = meter.see(bytes).err();
+            return self.excess.map_or(Ok(()), |excess| Err(io::Error::new(io::ErrorKind::InvalidData, excess)));
         }
         self.copy_head(bytes);
         Ok(())

@@ -4,6 +4,7 @@
 //! - `polite`: connections, gaps, robots.txt, per-address limits, no idle workers; from the server's log.
 //! - `crash`: SIGKILL at random instants, failing and torn writes, damaged files; nothing lost, nothing twice.
 //! - `web`: TLS, HTTP/2, redirects, conditional requests, decoding, odd servers.
+//! - `wire`: the hostile web below HTTP: TLS, HTTP/2 and DNS, kind by kind.
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
 //! - `bench`: the measurements of a crawl run to their end.
 //! - `conformance`: robots.txt, URLs and pages by the standards, through the command line.
@@ -16,3 +17,4 @@ mod crash;
 mod life_of_a_url;
 mod polite;
 mod web;
+mod wire;

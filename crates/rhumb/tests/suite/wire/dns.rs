@@ -1,0 +1,1 @@
+//! Names that lead nowhere, or astray.

@@ -66,6 +66,32 @@ pub(super) const KINDS: &[Kind] = &[
         ..KIND
     },
     Kind {
+        name: "h2-crumbs",
+        about: "a page in twenty thousand frames of ten bytes",
+        ends: &[End::of("/", Outcome::Ok)],
+        serve: Serve::Raw(|wire| {
+            let crumbs: Says = |s| {
+                [HEAD(s), frame(DATA, 0, s, b"<p>crumbs ").repeat(20_000), frame(DATA, END_STREAM, s, b"")].concat()
+            };
+            say(wire, &[], crumbs, NOTHING)
+        }),
+        ..KIND
+    },
+    Kind {
+        name: "h2-idle-flood",
+        about: "a page as it should be, and then pings for ever",
+        ends: &[End::of("/", Outcome::Ok)],
+        serve: Serve::Raw(|wire| {
+            say(
+                wire,
+                &[],
+                |s| [HEAD(s), frame(DATA, END_STREAM, s, b"<p>page")].concat(),
+                |_| frame(PING, 0, 0, &[7; 8]),
+            )
+        }),
+        ..KIND
+    },
+    Kind {
         name: "h2-reset",
         about: "resets every stream",
         ends: &[End::of("/", Outcome::Reset)],

@@ -8,7 +8,7 @@ mod dns;
 mod http2;
 mod tls;
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -61,6 +61,12 @@ impl Wild {
         let validators = Validators::default();
         let request = Request { url: &url, addresses, validators: &validators, body_bytes_max: usize::MAX };
         self.fetcher.fetch(&url.host(), request).await
+    }
+
+    /// Closes the connection to a kind, if it is kept.
+    fn close(&self, kind: &Kind) {
+        let url = Url::parse(&kind.url("/", self.server.place())).expect("a URL");
+        self.fetcher.close(&url.host());
     }
 
     /// Waits until the server has seen the end of every connection: an abandoned visit leaves nothing behind.

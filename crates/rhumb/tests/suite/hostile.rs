@@ -85,7 +85,8 @@ fn outing(kinds: &[&Kind], more: &[&str]) -> Outing {
     config.dns_config.others = Some(hostile.names());
     let server = Server::start(Web::new(web).expect("web"), config).expect("server");
     let place = Place::new();
-    let settings = place.file("settings.toml", SETTINGS);
+    let authority = place.file("authority.pem", &hostile.ca_pem().expect("TLS is served"));
+    let settings = place.file("settings.toml", &format!("{SETTINGS}authorities = {authority:?}\n"));
     let dns = server.dns_addr().expect("the server answers DNS").to_string();
     let mut command = rhumb();
     command.args(["crawl", "--json", "--max-time", "40s", "--dns", &dns, "--dir"]).arg(&place.dir);

@@ -5,6 +5,7 @@
 //! - `crash`: SIGKILL at random instants, failing and torn writes, damaged files; nothing lost, nothing twice.
 //! - `web`: TLS, HTTP/2, redirects, conditional requests, decoding, odd servers.
 //! - `hostile`: every mistake and attack of the hostile web at once, beside hosts that behave.
+//! - `wire`: the hostile web below HTTP: TLS, HTTP/2 and DNS, kind by kind.
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
 //! - `bench`: the measurements of a crawl run to their end.
 //! - `conformance`: robots.txt, URLs and pages by the standards, through the command line.
@@ -18,3 +19,4 @@ mod hostile;
 mod life_of_a_url;
 mod polite;
 mod web;
+mod wire;

@@ -59,7 +59,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "length-too-long",
         about: "announces more than it sends",
-        ends: &[End::of("/", Fine).cut().detail("end of file")],
+        ends: &[End::of("/", Fine).cut().detail("broke off")],
         serve: Serve::Wire(|wire| {
             say(wire, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100000\r\n\r\n<p>Half a page")
         }),
@@ -81,7 +81,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "length-enormous",
         about: "announces nine exabytes",
-        ends: &[End::of("/", Fine).cut().detail("end of file")],
+        ends: &[End::of("/", Fine).cut().detail("broke off")],
         serve: Serve::Wire(|wire| {
             say(
                 wire,
@@ -158,22 +158,21 @@ pub(super) const KINDS: &[Kind] = &[
         name: "gzip-broken",
         about: "gzip that is damaged from its first block on",
         ends: &[End::of("/", BadCoding).detail("gzip stream is broken")],
-        // Behind the header of ten bytes stands a block of a type that does not exist.
-        serve: Serve::Reply(|asked| gzip_damaged(asked, |body, _| body[10..].fill(0xff))),
+        serve: Serve::Reply(|asked| gzip_damaged(asked, |_, rubbish| rubbish)),
         ..BODY
     },
     Kind {
         name: "gzip-half",
         about: "gzip that is damaged in the middle",
         ends: &[End::of("/", Fine).cut().detail("gzip stream is broken")],
-        serve: Serve::Reply(|asked| gzip_damaged(asked, |body, middle| body[middle..].fill(0xff))),
+        serve: Serve::Reply(|asked| gzip_damaged(asked, |sound, rubbish| [sound, rubbish].concat())),
         ..BODY
     },
     Kind {
         name: "gzip-short",
         about: "gzip that ends in the middle",
         ends: &[End::of("/", Fine).cut().detail("gzip stream ends early")],
-        serve: Serve::Reply(|asked| gzip_damaged(asked, |body, middle| body.truncate(middle))),
+        serve: Serve::Reply(|asked| gzip_damaged(asked, |sound, _| sound[..sound.len() / 2].to_vec())),
         ..BODY
     },
     Kind {
@@ -374,11 +373,13 @@ fn chunks_tiny(mut wire: Wire) -> Task {
     })
 }
 
-fn gzip_damaged(asked: &Asked<'_>, damage: fn(&mut Vec<u8>, usize)) -> Reply {
-    let mut body = gzip(format!("<p>{}</p>", page::text(asked.host, 30_000)).as_bytes());
-    let middle = body.len() / 2;
-    damage(&mut body, middle);
-    coded("gzip", &body)
+/// A body made of a sound gzip member and of one that begins like one.
+fn gzip_damaged(asked: &Asked<'_>, damage: fn(Vec<u8>, Vec<u8>) -> Vec<u8>) -> Reply {
+    let sound = gzip(format!("<p>{}</p>", page::text(asked.host, 30_000)).as_bytes());
+    // Behind the header of ten bytes stands a block of a type that does not exist.
+    let mut rubbish = sound.clone();
+    rubbish[10..].fill(0xff);
+    coded("gzip", &damage(sound, rubbish))
 }
 
 fn nested(asked: &Asked<'_>) -> Reply {

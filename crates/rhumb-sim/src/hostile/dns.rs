@@ -143,7 +143,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "dns-other-owner",
         about: "an address of a name that was not asked for",
-        dns: Some(|q| Told::Message(answer(q, &[address(&wire("other-hostile.test"), FORBIDDEN.into())]))),
+        dns: Some(|q| Told::Message(answer(q, &[address(&wire("other-hostile.example"), FORBIDDEN.into())]))),
         ..NOWHERE
     },
     Kind {
@@ -289,22 +289,22 @@ pub const INSIDE_V6: [(&str, &str); 23] = [
 /// Both hosts' ends, with the addresses of IPv4: those of IPv6 are looked up only where that is asked for.
 const INSIDE_V4_ENDS: &[End] = &[
     End::of("/", Outcome::Ok),
-    blocked("http://unspecified.dns-inside-hostile.test:{port}/"),
-    blocked("http://this-network.dns-inside-hostile.test:{port}/"),
-    blocked("http://loopback.dns-inside-hostile.test:{port}/"),
-    blocked("http://private-10.dns-inside-hostile.test:{port}/"),
-    blocked("http://private-172.dns-inside-hostile.test:{port}/"),
-    blocked("http://private-192.dns-inside-hostile.test:{port}/"),
-    blocked("http://link-local.dns-inside-hostile.test:{port}/"),
-    blocked("http://carrier.dns-inside-hostile.test:{port}/"),
-    blocked("http://benchmark.dns-inside-hostile.test:{port}/"),
-    blocked("http://example.dns-inside-hostile.test:{port}/"),
-    blocked("http://example-three.dns-inside-hostile.test:{port}/"),
-    blocked("http://ietf.dns-inside-hostile.test:{port}/"),
-    blocked("http://relay.dns-inside-hostile.test:{port}/"),
-    blocked("http://multicast.dns-inside-hostile.test:{port}/"),
-    blocked("http://reserved.dns-inside-hostile.test:{port}/"),
-    blocked("http://broadcast.dns-inside-hostile.test:{port}/"),
+    blocked("http://unspecified.dns-inside-hostile.example:{port}/"),
+    blocked("http://this-network.dns-inside-hostile.example:{port}/"),
+    blocked("http://loopback.dns-inside-hostile.example:{port}/"),
+    blocked("http://private-10.dns-inside-hostile.example:{port}/"),
+    blocked("http://private-172.dns-inside-hostile.example:{port}/"),
+    blocked("http://private-192.dns-inside-hostile.example:{port}/"),
+    blocked("http://link-local.dns-inside-hostile.example:{port}/"),
+    blocked("http://carrier.dns-inside-hostile.example:{port}/"),
+    blocked("http://benchmark.dns-inside-hostile.example:{port}/"),
+    blocked("http://example.dns-inside-hostile.example:{port}/"),
+    blocked("http://example-three.dns-inside-hostile.example:{port}/"),
+    blocked("http://ietf.dns-inside-hostile.example:{port}/"),
+    blocked("http://relay.dns-inside-hostile.example:{port}/"),
+    blocked("http://multicast.dns-inside-hostile.example:{port}/"),
+    blocked("http://reserved.dns-inside-hostile.example:{port}/"),
+    blocked("http://broadcast.dns-inside-hostile.example:{port}/"),
 ];
 
 const fn blocked(url: &'static str) -> End {
@@ -417,8 +417,8 @@ mod tests {
 
     #[test]
     fn chains_count_on() {
-        assert_eq!(next_link("a-hostile.test"), "l1.a-hostile.test");
-        assert_eq!(next_link("l1.a-hostile.test"), "l2.a-hostile.test");
-        assert_eq!(next_link("l19.a-hostile.test"), "l20.a-hostile.test");
+        assert_eq!(next_link("a-hostile.example"), "l1.a-hostile.example");
+        assert_eq!(next_link("l1.a-hostile.example"), "l2.a-hostile.example");
+        assert_eq!(next_link("l19.a-hostile.example"), "l20.a-hostile.example");
     }
 }

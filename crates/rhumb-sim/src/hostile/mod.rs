@@ -1,7 +1,7 @@
 //! The hostile web: one host for every mistake and every attack a crawler meets.
 //!
 //! A [`Kind`] is one way to misbehave: a name, one line about it, how its URLs must end by named outcome, and how many
-//! requests a crawl may spend on it at the most. Its host is `<name>-hostile.test`, so that each kind is a registrable
+//! requests a crawl may spend on it at the most. Its host is `<name>-hostile.example`, so that each kind is a registrable
 //! domain of its own, as strangers on the web are; every kind has a loopback address of its own too, given by the DNS
 //! server of [`crate::Server`] through [`HostileServer::names`], so that those that misbehave before there is a request
 //! can be told apart.
@@ -12,12 +12,17 @@
 //! Read `server.rs` next (sockets), then the groups: `traps`, `redirects`, `bodies` and `heads`, `rates`, `robots`, `tls`
 //! (with `certs`), `http2` (with `frames`), `dns`.
 
+mod bodies;
 mod certs;
 mod dns;
 mod frames;
+mod heads;
 mod http2;
 mod names;
 mod page;
+mod rates;
+mod redirects;
+mod robots;
 mod server;
 mod tls;
 mod traps;
@@ -40,8 +45,9 @@ pub use server::{Dial, HostileConfig, HostileServer, Leak};
 use crate::web::respond::Reply;
 use certs::Certificates;
 
-/// What all host names of this web end with.
-pub const SUFFIX: &str = "-hostile.test";
+/// What all host names of this web end with. Not `.test`, which counts as a name of one's own network: a crawler that is given
+/// one as a seed may dial it wherever it leads, and these names must not have that leave.
+pub const SUFFIX: &str = "-hostile.example";
 
 /// A host on an address that nobody may dial: what the redirects "to this machine" lead to. The server counts who does.
 pub const FORBIDDEN: Ipv4Addr = Ipv4Addr::new(127, 9, 9, 9);
@@ -268,7 +274,17 @@ impl Kind {
 }
 
 /// The kinds, group by group.
-static GROUPS: [&[Kind]; 4] = [traps::KINDS, tls::KINDS, http2::KINDS, dns::KINDS];
+static GROUPS: [&[Kind]; 9] = [
+    traps::KINDS,
+    redirects::KINDS,
+    bodies::KINDS,
+    heads::KINDS,
+    rates::KINDS,
+    robots::KINDS,
+    tls::KINDS,
+    http2::KINDS,
+    dns::KINDS,
+];
 
 /// All kinds.
 pub fn kinds() -> impl Iterator<Item = &'static Kind> {
@@ -323,7 +339,7 @@ mod tests {
             assert_eq!(kind_of(&format!("a.b.{}:80", kind.host())).map(|k| k.name), Some(kind.name));
             assert_eq!(kind_at(address_of(kind)).map(|k| k.name), Some(kind.name));
         }
-        for stranger in ["", "example.org", "nobody-hostile.test", "hostile.test"] {
+        for stranger in ["", "example.org", "nobody-hostile.example", "hostile.example"] {
             assert!(kind_of(stranger).is_none(), "{stranger}");
         }
         for stranger in [FORBIDDEN, Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 200, 1), Ipv4Addr::new(127, 0, 1, 255)] {

@@ -76,8 +76,8 @@ mod tests {
             assert_eq!(ask(&kind.host()), Some(Told::address(address_of(kind))));
             assert_eq!(ask(&format!("x.y.{}", kind.host())), Some(Told::address(address_of(kind))));
         }
-        assert_eq!(ask("inside-hostile.test"), Some(Told::address(FORBIDDEN)));
-        assert_eq!(ask("nobody-hostile.test"), Some(Told::Code(3)));
+        assert_eq!(ask("inside-hostile.example"), Some(Told::address(FORBIDDEN)));
+        assert_eq!(ask("nobody-hostile.example"), Some(Told::Code(3)));
         assert_eq!(ask("h0.sim.test"), None);
     }
 }

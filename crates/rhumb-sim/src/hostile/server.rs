@@ -252,8 +252,8 @@ async fn converse(mut stream: TcpStream, kind: &'static Kind, shared: &Shared, t
         let asked = Asked { host: name, path, cookie: header("cookie"), place: &shared.place };
         let reply = match kind.serve {
             _ if path == "/robots.txt" && !kind.own_robots => page::not_found(),
-            Serve::Reply(reply) => page::honest(name, path, kind.honest).unwrap_or_else(|| reply(&asked)),
-            Serve::Wire(task) => match page::honest(name, path, kind.honest) {
+            Serve::Reply(reply) => page::honest(&kind.host(), path, kind.honest).unwrap_or_else(|| reply(&asked)),
+            Serve::Wire(task) => match page::honest(&kind.host(), path, kind.honest) {
                 Some(reply) => reply,
                 None => {
                     to.push(entry);

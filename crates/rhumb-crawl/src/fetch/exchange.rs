@@ -271,7 +271,8 @@ fn failure_of_h2(error: &h2::Error) -> Failure {
     if text.contains("header_list_way_too_large") || text.contains("too_many_continuations") {
         return Failure::new(Outcome::HeadTooLarge, format!("HTTP/2: {text}"));
     }
+    // One name for many faults, and for a head that is larger than allowed but not by much.
     let malformed = error.is_reset() && error.reason() == Some(h2::Reason::PROTOCOL_ERROR);
-    let text = if malformed { "the head is malformed, or larger than allowed" } else { &text };
+    let text = if malformed { "the answer breaks the rules, or its head is larger than allowed" } else { &text };
     Failure::new(Outcome::BadHttp, format!("HTTP/2: {text}"))
 }

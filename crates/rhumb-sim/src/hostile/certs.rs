@@ -101,7 +101,7 @@ impl Certificates {
         let key = KeyPair::generate()?;
         let mut names = vec![host.to_owned()];
         match showing {
-            Showing::WrongName => names = vec!["somebody-else.test".to_owned()],
+            Showing::WrongName => names = vec!["somebody-else.example".to_owned()],
             Showing::ManyNames => names.extend((0..NAMES).map(|n| format!("name-{n}.{host}"))),
             _ => {}
         }

@@ -29,6 +29,9 @@ const KIND: Kind = Kind {
     ..Kind::BARE
 };
 
+/// The trouble begins behind the head.
+const CUT: Kind = Kind { ends: &[End::of("/", Outcome::BadHttp).cut()], ..KIND };
+
 /// What a server says on the stream of a request.
 type Says = fn(u32) -> Vec<u8>;
 
@@ -47,7 +50,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "h2-zero-window",
         about: "allows no data and no stream, and never answers",
-        ends: &[End::of("/", Outcome::HostDown)],
+        ends: &[End::of("/", Outcome::HeadTimeout)],
         // SETTINGS_MAX_CONCURRENT_STREAMS 0, SETTINGS_INITIAL_WINDOW_SIZE 0.
         serve: Serve::Raw(|wire| say(wire, &[0, 3, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0], NOTHING, NOTHING)),
         ..KIND
@@ -61,7 +64,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "h2-stalled-body",
         about: "a head, and then nothing",
-        ends: &[End::of("/", Outcome::TooSlow)],
+        ends: &[End::of("/", Outcome::TooSlow).cut()],
         serve: Serve::Raw(|wire| say(wire, &[], HEAD, NOTHING)),
         ..KIND
     },
@@ -101,7 +104,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "h2-reset-body",
         about: "resets the stream before the first byte of a body",
-        ends: &[End::of("/", Outcome::Reset)],
+        ends: &[End::of("/", Outcome::Reset).cut()],
         serve: Serve::Raw(|wire| {
             say(wire, &[], |s| [HEAD(s), frame(RST_STREAM, 0, s, &[0, 0, 0, 2])].concat(), NOTHING)
         }),
@@ -111,7 +114,7 @@ pub(super) const KINDS: &[Kind] = &[
         name: "h2-reset-storm",
         about: "resets streams that were never opened, for ever",
         serve: Serve::Raw(|wire| say(wire, &[], HEAD, |stream| frame(RST_STREAM, 0, stream + 2, &[0, 0, 0, 8]))),
-        ..KIND
+        ..CUT
     },
     Kind {
         name: "h2-goaway",
@@ -202,7 +205,7 @@ pub(super) const KINDS: &[Kind] = &[
         name: "h2-empty-data",
         about: "a body of empty DATA frames without end",
         serve: Serve::Raw(|wire| say(wire, &[], HEAD, |stream| frame(DATA, 0, stream, b""))),
-        ..KIND
+        ..CUT
     },
     Kind {
         name: "h2-padding",
@@ -210,7 +213,7 @@ pub(super) const KINDS: &[Kind] = &[
         serve: Serve::Raw(|wire| {
             say(wire, &[], HEAD, |s| frame(DATA, PADDED, s, &[&[255, b'x'][..], &[0; 255]].concat()))
         }),
-        ..KIND
+        ..CUT
     },
     Kind {
         name: "h2-pings",
@@ -218,7 +221,7 @@ pub(super) const KINDS: &[Kind] = &[
         serve: Serve::Raw(|wire| {
             say(wire, &[], |s| [HEAD(s), frame(DATA, 0, s, b"<p>half")].concat(), |_| frame(PING, 0, 0, b"12345678"))
         }),
-        ..KIND
+        ..CUT
     },
     Kind {
         name: "h2-settings",
@@ -248,7 +251,7 @@ pub(super) const KINDS: &[Kind] = &[
         name: "h2-strange-streams",
         about: "data on streams that nobody opened",
         serve: Serve::Raw(|wire| say(wire, &[], HEAD, |stream| frame(DATA, 0, stream + 100, &[b'x'; 1_000]))),
-        ..KIND
+        ..CUT
     },
     Kind {
         name: "h2-push",
@@ -283,7 +286,7 @@ pub(super) const KINDS: &[Kind] = &[
             };
             say(wire, &[], lie, NOTHING)
         }),
-        ..KIND
+        ..CUT
     },
     Kind {
         name: "h2-giant-frame",

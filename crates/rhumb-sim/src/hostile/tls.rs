@@ -19,7 +19,7 @@ use crate::server::http::head_length;
 const SHUT: Kind = Kind {
     group: Group::Tls,
     https: true,
-    ends: &[End::of("/", Outcome::HostDown)],
+    ends: &[End::of("/", Outcome::TlsFailed)],
     requests_max: 12,
     own_robots: true,
     ..Kind::BARE

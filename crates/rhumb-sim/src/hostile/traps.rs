@@ -387,7 +387,7 @@ mod tests {
 
     fn ask(kind: &Kind, path: &str) -> Reply {
         let Serve::Reply(reply) = kind.serve else { panic!("{} has no reply", kind.name) };
-        let place = Place { port: 80, tls_port: 0 };
+        let place = Place { port: 80, ..Place::default() };
         reply(&Asked { host: &kind.host(), path, cookie: None, place: &place })
     }
 

@@ -38,6 +38,10 @@ rate_min = "1KiB"
 rate_window = "700ms"
 body_max = "8MiB"
 
+[dns]
+waits = ["300ms", "700ms"]
+tcp = "500ms"
+
 [net]
 allow = ["127.1.0.0/16", "127.0.1.0/24"]
 "#;

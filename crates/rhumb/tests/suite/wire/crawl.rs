@@ -45,7 +45,7 @@ fn a_crawl_comes_through() {
     let server = Server::start(Web::new(WebConfig::plain(3, 8)).expect("web"), config).expect("server");
     let place = Place::new();
     let authority = place.file("authority.pem", &hostile.ca_pem().expect("TLS is served"));
-    let net = format!("[net]\nallow = [\"127.0.1.0/24\", \"127.0.3.1\"]\nauthorities = {authority:?}\n");
+    let net = format!("[net]\nallow = [\"127.1.0.0/16\", \"127.0.3.1\"]\nauthorities = {authority:?}\n");
     let settings = place.file("settings.toml", &format!("{SETTINGS}{net}"));
     let kinds = || [Group::Tls, Group::Http2, Group::Dns].into_iter().flat_map(of_group);
 

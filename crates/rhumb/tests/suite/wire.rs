@@ -4,7 +4,6 @@
 //! outcome; what it cost is read off on the server's side. That the same kinds leave a whole crawl and its other hosts
 //! alone is for the crawl of the whole hostile web to show.
 
-mod crawl;
 mod dns;
 mod http2;
 mod tls;

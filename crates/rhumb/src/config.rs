@@ -340,7 +340,7 @@ impl Config {
         dns.ipv6 = self.dns.ipv6;
         dns.schedule = self.dns.waits.iter().map(|wait| wait.0).collect();
         dns.tcp_wait = self.dns.tcp.0;
-        dns.cache_entries_max = shares.dns / 256;
+        dns.cache_entries_max = shares.dns / rhumb_crawl::dns::ENTRY_BYTES;
         let filter = FilterConfig {
             scope: c.scope,
             include: c.include.clone(),

@@ -24,7 +24,7 @@ const KIND: Kind = Kind {
     group: Group::Http2,
     https: true,
     ends: &[End::of("/", Outcome::BadHttp)],
-    requests_max: 12,
+    requests_max: 6,
     own_robots: true,
     ..Kind::BARE
 };

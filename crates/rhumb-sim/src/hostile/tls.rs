@@ -20,7 +20,7 @@ const SHUT: Kind = Kind {
     group: Group::Tls,
     https: true,
     ends: &[End::of("/", Outcome::TlsFailed)],
-    requests_max: 12,
+    requests_max: 6,
     own_robots: true,
     ..Kind::BARE
 };

@@ -1,15 +1,13 @@
 //! Bodies that never end, come too slowly, break, lie about what they are, or grow when unpacked.
 
-use std::io::Write as _;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use rhumb_core::outcome::Outcome::{BadCoding, BadHttp, NotFound, Ok as Fine, Reset, TooSlow};
 use tokio::io::AsyncWriteExt;
 
 use super::heads::{finish, hold, say};
+use super::packed::{self, gzip};
 use super::page::HTML;
 use super::{Asked, End, Group, Kind, Serve, Task, Wire, page};
 use crate::web::respond::Reply;
@@ -248,14 +246,7 @@ pub(super) const KINDS: &[Kind] = &[
     },
 ];
 
-fn gzip(data: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    // Writing into memory cannot fail.
-    let _ = encoder.write_all(data);
-    encoder.finish().unwrap_or_default()
-}
-
-static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| gzip(&vec![0; 64 << 20]));
+static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| packed::bomb("", 0, 64));
 static TWENTY: LazyLock<Vec<u8>> =
     LazyLock::new(|| (0..20).fold(b"<p>Here at last.</p>".to_vec(), |body, _| gzip(&body)));
 

@@ -19,6 +19,7 @@ mod frames;
 mod heads;
 mod http2;
 mod names;
+mod packed;
 mod page;
 mod rates;
 mod redirects;

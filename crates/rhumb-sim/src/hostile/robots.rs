@@ -1,14 +1,12 @@
 //! Strange robots.txt files, and sitemaps that are not what they say.
 
-use std::io::Write as _;
 use std::sync::LazyLock;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use rhumb_core::outcome::Outcome::{Ok as Fine, RobotsDisallowed, RobotsUnreachable};
 use tokio::io::AsyncWriteExt;
 
 use super::heads::hold;
+use super::packed;
 use super::server::put_reply;
 use super::{Asked, End, Group, Kind, Serve, Task, Wire, page};
 use crate::web::respond::Reply;
@@ -199,16 +197,7 @@ fn huge(mut wire: Wire) -> Task {
     })
 }
 
-fn gzip_with_zeros(front: &str, zeros: usize) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    // Writing into memory cannot fail.
-    let _ = encoder.write_all(front.as_bytes());
-    let block = vec![b'\n'; 1 << 20];
-    (0..zeros >> 20).for_each(|_| drop(encoder.write_all(&block)));
-    encoder.finish().unwrap_or_default()
-}
-
-static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| gzip_with_zeros(RULES, 64 << 20));
+static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| packed::bomb(RULES, b'\n', 64));
 
 fn stars() -> Reply {
     let mut text = RULES.to_string();
@@ -236,7 +225,7 @@ fn sitemap(asked: &Asked<'_>, path: &str, file: impl FnOnce(&Asked<'_>) -> Optio
 fn sitemap_bomb() -> Reply {
     static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let start = "<?xml version=\"1.0\"?>\n<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n";
-        gzip_with_zeros(start, 256 << 20)
+        packed::bomb(start, b'\n', 256)
     });
     Reply { body: FILE.clone(), ..Reply::new(200, "application/gzip", "") }
 }

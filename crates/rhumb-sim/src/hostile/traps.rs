@@ -3,6 +3,8 @@
 //! What comes out of a trap is as it is on the web: months without an entry, the same shop under ever new session ids,
 //! the same excuse at every address. Only the link farm writes new text every time.
 
+use std::sync::LazyLock;
+
 use rhumb_core::outcome::Outcome;
 
 use super::{Asked, End, Group, Kind, SUFFIX, Serve, page};
@@ -298,8 +300,10 @@ fn soft_404(asked: &Asked<'_>) -> Reply {
 fn links_200k(asked: &Asked<'_>) -> Reply {
     match asked.path {
         "/" => {
+            static LINKS: LazyLock<String> =
+                LazyLock::new(|| (1..=200_000).map(|n| format!("<a href=/e/{n}>{n}</a>\n")).collect());
             let mut reply = home(asked, []);
-            (1..=200_000).for_each(|n| reply.body.extend_from_slice(format!("<a href=/e/{n}>{n}</a>\n").as_bytes()));
+            reply.body.extend_from_slice(LINKS.as_bytes());
             reply
         }
         path if path.starts_with("/e/") => page::html("Entry", "<p>This entry is being written.</p>", ["/"]),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use rhumb_core::outcome::Outcome;
 use rhumb_core::record::Record;
 use rhumb_sim::hostile::{self, Kind};
 use rhumb_sim::{HostileConfig, HostileServer, Latency, Server, ServerConfig, Web, WebConfig};
@@ -21,6 +22,7 @@ memory = "256MiB"
 
 [politeness]
 delay = "50ms"
+delay_factor = 4.0
 attempts = 3
 attempts_rate_limited = 4
 host_failures = 4
@@ -30,12 +32,12 @@ backoff_max = "1s"
 retry_after_max = "1s"
 
 [fetch]
-connect = "1s"
-tls = "1s"
-head = "700ms"
+connect = "2s"
+tls = "800ms"
+head = "800ms"
 total = "4s"
 rate_min = "1KiB"
-rate_window = "700ms"
+rate_window = "800ms"
 body_max = "8MiB"
 
 [dns]
@@ -68,6 +70,8 @@ struct Ended {
 struct Outing {
     status: Value,
     ends: BTreeMap<String, Ended>,
+    /// Visits that ended because an answer did not come in time, by URL.
+    late: BTreeMap<String, u64>,
     /// From the first request to a host that behaves to the last one.
     good_s: f64,
     good_paths: BTreeMap<String, u64>,
@@ -109,22 +113,32 @@ fn outing(kinds: &[&Kind], more: &[&str]) -> Outing {
     let last = log.iter().map(|e| e.start_us).max().unwrap_or(0);
     let mut good_paths = BTreeMap::new();
     log.into_iter().for_each(|e| *good_paths.entry(format!("{}{}", e.host, e.path)).or_default() += 1);
-    Outing { status, ends: ends(&place.dir), good_s: (last - first) as f64 / 1e6, good_paths, hostile }
+    let (ends, late) = ends(&place.dir);
+    Outing { status, ends, late, good_s: (last - first) as f64 / 1e6, good_paths, hostile }
 }
 
-fn ends(dir: &Path) -> BTreeMap<String, Ended> {
-    let end = |record| match record {
-        Record::Visited(v) if v.purpose.is_page() && !v.retry => {
-            let ended = Ended { outcome: v.outcome.name(), truncated: v.truncated, detail: v.detail.to_string() };
-            Some((v.entry.url.to_string(), ended))
+fn ends(dir: &Path) -> (BTreeMap<String, Ended>, BTreeMap<String, u64>) {
+    let (mut ends, mut late) = (BTreeMap::new(), BTreeMap::new());
+    for record in records(dir) {
+        match record {
+            Record::Visited(v) => {
+                let url = v.entry.url.to_string();
+                if v.outcome == Outcome::HeadTimeout {
+                    *late.entry(url.clone()).or_default() += 1;
+                }
+                if v.purpose.is_page() && !v.retry {
+                    let (outcome, detail) = (v.outcome.name(), v.detail.to_string());
+                    ends.insert(url, Ended { outcome, truncated: v.truncated, detail });
+                }
+            }
+            Record::Dropped { entry, outcome, .. } => {
+                let ended = Ended { outcome: outcome.name(), truncated: false, detail: String::new() };
+                ends.insert(entry.url.to_string(), ended);
+            }
+            _ => {}
         }
-        Record::Dropped { entry, outcome, .. } => {
-            let ended = Ended { outcome: outcome.name(), truncated: false, detail: String::new() };
-            Some((entry.url.to_string(), ended))
-        }
-        _ => None,
-    };
-    records(dir).into_iter().filter_map(end).collect()
+    }
+    (ends, late)
 }
 
 impl Outing {
@@ -132,6 +146,14 @@ impl Outing {
     fn complaints(&self, kinds: &[&Kind]) -> Vec<String> {
         let mut all = Vec::new();
         let requests = self.hostile.requests();
+        // A crowded machine may keep an answer waiting for longer than these settings allow. Then it is asked for again, as it
+        // should be, and that is not held against the crawler.
+        let late = |kind: &Kind| -> u64 {
+            let expected = kind.ends.iter().any(|end| end.outcome == Outcome::HeadTimeout);
+            let host = format!("//{}:", kind.host());
+            let of_kind = self.late.iter().filter(|(url, _)| !expected && url.contains(&host));
+            of_kind.map(|(_, count)| count).sum()
+        };
         for kind in kinds {
             for (url, end) in kind.expected(self.hostile.place()) {
                 let expected = (end.outcome.name(), end.cut);
@@ -147,7 +169,7 @@ impl Outing {
                 }
             }
             let asked = requests.get(kind.name).copied().unwrap_or(0);
-            if asked > kind.requests_max {
+            if asked > kind.requests_max + late(kind) {
                 all.push(format!("{}: {asked} requests, more than {}", kind.name, kind.requests_max));
             }
         }

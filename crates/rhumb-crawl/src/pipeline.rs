@@ -3,12 +3,11 @@
 //! The frontier has resolved the name and judged robots.txt before a visit is issued; what happens here touches only
 //! this visit. The result goes back to the engine, which commits it.
 
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex, RwLock};
 
 use rhumb_core::filter::Filter;
 use rhumb_core::outcome::Outcome;
-use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits};
+use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits, Decoded};
 use rhumb_core::page::{self, Extractor, Gist, Page, ParseOptions};
 use rhumb_core::robots::ROBOTS_BYTES_MAX;
 use rhumb_core::seen::ContentSeen;
@@ -29,6 +28,9 @@ use crate::settings::Stages;
 const INLINE_BYTES_MAX: usize = 256 << 10;
 /// So are those that become larger than this when decoded.
 const INLINE_DECODED_MAX: usize = 2 << 20;
+
+/// Of a Location that cannot be used, the log keeps so much.
+const LOCATION_CHARS_SHOWN: usize = 200;
 
 /// Everything a visit needs, shared by the visits of one thread.
 pub struct Tools {
@@ -139,6 +141,10 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
         (Outcome::Ok, Purpose::Page) if tools.stages.extract => Some(decoded(fetched, tools, decoded_bytes_max)?),
         _ => None,
     };
+    if let Some(body) = &body {
+        note_coding(&mut record, body);
+    }
+    let body = body.map(|decoded| decoded.body);
     let scratch = tools.scratch.lock().expect("nobody panics while borrowing buffers").pop();
     let mut scratch = scratch.unwrap_or_else(|| Scratch::new(tools.stages));
     let mut gist = None;
@@ -190,8 +196,9 @@ fn begin_record(visit: &Visit, fetched: &Fetched, clock: Clock) -> VisitRecord {
 
 /// `Retry-After` as seconds or as a date; nonsense is as if it was not there.
 fn retry_after_ms(value: &str, now: rhumb_core::Timestamp) -> Option<u64> {
-    if let Ok(seconds) = value.parse::<u64>() {
-        return seconds.checked_mul(1_000);
+    if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) {
+        // A number beyond all bounds is meant to be long.
+        return Some(value.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1_000));
     }
     let at = httpdate::parse_http_date(value).ok()?;
     let at_ms = at.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis() as u64;
@@ -201,9 +208,15 @@ fn retry_after_ms(value: &str, now: rhumb_core::Timestamp) -> Option<u64> {
 fn follow_redirect(record: &mut VisitRecord, fetched: &Fetched, tools: &Tools) {
     let location = fetched.headers.get("location").map(|v| String::from_utf8_lossy(v.as_bytes()));
     let base = tools.normalizer.own_base(&record.entry.url);
-    let target = location.ok_or_else(|| "no Location".to_string()).and_then(|location| {
-        tools.normalizer.normalize(&location, Some(&base)).map_err(|e| format!("Location {location:?}: {e}"))
-    });
+    let target = match location {
+        None => Err("no Location".to_string()),
+        Some(location) if location.trim().is_empty() => Err("Location is empty".to_string()),
+        Some(location) => tools.normalizer.normalize(&location, Some(&base)).map_err(|e| {
+            let shown: String = location.chars().take(LOCATION_CHARS_SHOWN).collect();
+            let dots = if shown.len() < location.len() { "…" } else { "" };
+            format!("Location {shown:?}{dots}: {e}")
+        }),
+    };
     match target {
         Err(why) => {
             record.outcome = Outcome::BadRedirect;
@@ -222,12 +235,27 @@ fn follow_redirect(record: &mut VisitRecord, fetched: &Fetched, tools: &Tools) {
 }
 
 /// The body without its codings; `None` if it is larger than `bytes_max` and may be.
-fn decoded<'a>(fetched: &'a Fetched, tools: &Tools, bytes_max: usize) -> Option<Cow<'a, [u8]>> {
+fn decoded<'a>(fetched: &'a Fetched, tools: &Tools, bytes_max: usize) -> Option<Decoded<'a>> {
     let codings = fetched.header("content-encoding").unwrap_or_default();
     let decoded_bytes_max = tools.decode.decoded_bytes_max.min(bytes_max);
     let decoded = coding::decode(codings, &fetched.body, &DecodeLimits { decoded_bytes_max, ..tools.decode });
     let too_large = matches!(decoded.problem, Some(CodingProblem::Cut { .. }));
-    if too_large && decoded_bytes_max < tools.decode.decoded_bytes_max { None } else { Some(decoded.body) }
+    if too_large && decoded_bytes_max < tools.decode.decoded_bytes_max { None } else { Some(decoded) }
+}
+
+/// What was wrong with a body's codings, for the log. A body of which nothing can be read is no page.
+fn note_coding(record: &mut VisitRecord, decoded: &Decoded<'_>) {
+    let Some(problem) = &decoded.problem else { return };
+    add_detail(record, &problem.to_string());
+    if decoded.is_unreadable() {
+        record.outcome = Outcome::BadCoding;
+    } else {
+        record.truncated |= problem.is_loss();
+    }
+}
+
+fn add_detail(record: &mut VisitRecord, more: &str) {
+    record.detail = if record.detail.is_empty() { more.into() } else { format!("{}; {more}", record.detail).into() };
 }
 
 fn wanted(url: &Url, depth: u32, tools: &Tools) -> bool {
@@ -250,6 +278,12 @@ fn read_page(
     record.title = page.title.as_deref().unwrap_or_default().into();
     record.links_unusable = page.links_dropped as u32;
     let gist = if page.gist.is_empty() { Gist::of_bytes(record.fingerprint) } else { page.gist };
+    if page.links_dropped > 0 {
+        add_detail(record, &format!("{} links beyond the bounds left out", page.links_dropped));
+    }
+    if page.truncated {
+        add_detail(record, "text beyond the bound left out");
+    }
     if !tools.stages.normalize {
         return gist;
     }
@@ -273,6 +307,13 @@ fn read_page(
     }
     if let Some(refresh) = &page.refresh {
         add(&refresh.href, "", LinkKind::Refresh, false, &base);
+        // A page that sends its reader on is one more redirect in a row.
+        if record.entry.redirects >= tools.redirects_max
+            && let Some(link) = record.links.last_mut().filter(|l| l.kind == LinkKind::Refresh)
+        {
+            link.wanted = false;
+            add_detail(record, &format!("refresh not followed: more than {} redirects in a row", tools.redirects_max));
+        }
     }
     gist
 }

@@ -1,15 +1,13 @@
 //! Bodies that never end, come too slowly, break, lie about what they are, or grow when unpacked.
 
-use std::io::Write as _;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use rhumb_core::outcome::Outcome::{BadCoding, BadHttp, NotFound, Ok as Fine, Reset, TooSlow};
 use tokio::io::AsyncWriteExt;
 
 use super::heads::{finish, hold, say};
+use super::packed::{self, gzip};
 use super::page::HTML;
 use super::{Asked, End, Group, Kind, Serve, Task, Wire, page};
 use crate::web::respond::Reply;
@@ -59,7 +57,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "length-too-long",
         about: "announces more than it sends",
-        ends: &[End::of("/", Fine).cut().detail("closed")],
+        ends: &[End::of("/", Fine).cut().detail("broke off")],
         serve: Serve::Wire(|wire| {
             say(wire, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100000\r\n\r\n<p>Half a page")
         }),
@@ -81,7 +79,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "length-enormous",
         about: "announces nine exabytes",
-        ends: &[End::of("/", Fine).cut().detail("closed")],
+        ends: &[End::of("/", Fine).cut().detail("broke off")],
         serve: Serve::Wire(|wire| {
             say(
                 wire,
@@ -156,15 +154,23 @@ pub(super) const KINDS: &[Kind] = &[
     },
     Kind {
         name: "gzip-broken",
-        about: "gzip that is damaged from its first block on, and gzip that is damaged in the middle",
-        ends: &[
-            End::of("/", BadCoding).detail("gzip"),
-            End::of("/half", Fine).cut().detail("gzip stream is broken"),
-            End::of("/short", Fine).cut().detail("gzip stream ends early"),
-        ],
-        // Whoever reads the honest pages hears of the other two.
-        requests_max: REST + 3,
-        serve: Serve::Reply(gzip_broken),
+        about: "gzip that is damaged from its first block on",
+        ends: &[End::of("/", BadCoding).detail("gzip stream is broken")],
+        serve: Serve::Reply(|asked| gzip_damaged(asked, |_, rubbish| rubbish)),
+        ..BODY
+    },
+    Kind {
+        name: "gzip-half",
+        about: "gzip that is damaged in the middle",
+        ends: &[End::of("/", Fine).cut().detail("gzip stream is broken")],
+        serve: Serve::Reply(|asked| gzip_damaged(asked, |sound, rubbish| [sound, rubbish].concat())),
+        ..BODY
+    },
+    Kind {
+        name: "gzip-short",
+        about: "gzip that ends in the middle",
+        ends: &[End::of("/", Fine).cut().detail("gzip stream ends early")],
+        serve: Serve::Reply(|asked| gzip_damaged(asked, |sound, _| sound[..sound.len() / 2].to_vec())),
         ..BODY
     },
     Kind {
@@ -172,7 +178,7 @@ pub(super) const KINDS: &[Kind] = &[
         about: "plain HTML that is called gzip",
         ends: &[End::of("/", Fine).detail("not gzip"), End::of("/found", NotFound)],
         requests_max: REST + 2,
-        serve: Serve::Reply(|asked| Reply { body: found(asked).body, ..coded("gzip", b"") }),
+        serve: Serve::Reply(|asked| found(asked).with_header("Content-Encoding", "gzip")),
         ..BODY
     },
     Kind {
@@ -240,14 +246,7 @@ pub(super) const KINDS: &[Kind] = &[
     },
 ];
 
-fn gzip(data: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    // Writing into memory cannot fail.
-    let _ = encoder.write_all(data);
-    encoder.finish().unwrap_or_default()
-}
-
-static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| gzip(&vec![0; 64 << 20]));
+static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| packed::bomb("", 0, 64));
 static TWENTY: LazyLock<Vec<u8>> =
     LazyLock::new(|| (0..20).fold(b"<p>Here at last.</p>".to_vec(), |body, _| gzip(&body)));
 
@@ -365,18 +364,13 @@ fn chunks_tiny(mut wire: Wire) -> Task {
     })
 }
 
-fn gzip_broken(asked: &Asked<'_>) -> Reply {
-    let text = format!("<p>{}</p><a href=/half>half</a><a href=/short>short</a>", page::text(asked.path, 30_000));
-    let mut body = gzip(text.as_bytes());
-    let middle = body.len() / 2;
-    match asked.path {
-        // Behind the header of ten bytes stands a block of a type that does not exist.
-        "/" => body[10..].fill(0xff),
-        "/half" => body[middle..].fill(0xff),
-        "/short" => body.truncate(middle),
-        _ => return page::not_found(),
-    }
-    coded("gzip", &body)
+/// A body made of a sound gzip member and of one that begins like one.
+fn gzip_damaged(asked: &Asked<'_>, damage: fn(Vec<u8>, Vec<u8>) -> Vec<u8>) -> Reply {
+    let sound = gzip(format!("<p>{}</p>", page::text(asked.host, 30_000)).as_bytes());
+    // Behind the header of ten bytes stands a block of a type that does not exist.
+    let mut rubbish = sound.clone();
+    rubbish[10..].fill(0xff);
+    coded("gzip", &damage(sound, rubbish))
 }
 
 fn nested(asked: &Asked<'_>) -> Reply {

@@ -129,7 +129,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "switching",
         about: "answers \"101 Switching Protocols\" to a plain request",
-        ends: &[End::of("/", BadHttp)],
+        ends: &[End::of("/", OddStatus)],
         serve: Serve::Wire(|wire| {
             say(
                 wire,
@@ -168,7 +168,7 @@ pub(super) const KINDS: &[Kind] = &[
     },
     Kind {
         name: "head-binary",
-        about: "header names and values full of control characters, NULs and colours for terminals",
+        about: "header names and values full of control characters and colours for terminals",
         ends: &[End::of("/", Fine)],
         serve: Serve::Wire(binary),
         ..HEAD
@@ -245,10 +245,9 @@ fn continue_forever(mut wire: Wire) -> Task {
 fn binary(mut wire: Wire) -> Task {
     Box::pin(async move {
         let body = page::home(&wire.kind.host(), HONEST, []).body;
-        let mut out =
-            b"HTTP/1.1 200 O\x1b[31mK\r\nContent-Type: text/html\r\nX-Bell: \x07\x1b]0;owned\x07\r\nX-Nul: a\x00b\r\n\
+        let mut out = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Bell: \x07\x1b]0;owned\x07\r\n\
             \xff\xfe: name\r\nX-High: \xff\xfe\xfd\r\n: no name\r\nno colon\r\nConnection: close\r\n"
-                .to_vec();
+            .to_vec();
         out.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
         out.extend_from_slice(&body);
         wire.stream.write_all(&out).await?;

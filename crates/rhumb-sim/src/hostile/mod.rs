@@ -9,32 +9,42 @@
 //! Invariant: the registry is the truth. Whatever a kind promises in `ends` is what the crawler is tested against, and
 //! docs/hostile-web.md is checked against it.
 //!
-//! Read `server.rs` next (sockets), then the groups: `traps`, `redirects`, `bodies` and `heads`, `rates`, `robots`.
+//! Read `server.rs` next (sockets), then the groups: `traps`, `redirects`, `bodies` and `heads`, `rates`, `robots`, `tls`
+//! (with `certs`), `http2` (with `frames`), `dns`.
 
 mod bodies;
+mod certs;
+mod dns;
+mod frames;
 mod heads;
+mod http2;
 mod names;
+mod packed;
 mod page;
 mod rates;
 mod redirects;
 mod robots;
 mod server;
+mod tls;
 mod traps;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::net::Ipv4Addr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rhumb_core::outcome::Outcome;
 use serde::Serialize;
 use tokio::net::TcpStream;
 
+pub use dns::{INSIDE_V4, INSIDE_V6};
 pub use names::{Question, Told};
 pub use server::{Dial, HostileConfig, HostileServer, Leak};
 
 use crate::web::respond::Reply;
+use certs::Certificates;
 
 /// What all host names of this web end with. Not `.test`, which counts as a name of one's own network: a crawler that is given
 /// one as a seed may dial it wherever it leads, and these names must not have that leave.
@@ -157,6 +167,20 @@ pub struct Place {
     pub port: u16,
     /// The port of HTTPS.
     pub tls_port: u16,
+    /// What HTTPS shows, if it is served.
+    pub(crate) certificates: Option<Arc<Certificates>>,
+    /// What floods have sent.
+    pub(crate) taken: Arc<Taken>,
+}
+
+/// How many bytes clients took from each kind that floods them before they had enough.
+#[derive(Debug, Default)]
+pub(crate) struct Taken(Mutex<BTreeMap<&'static str, u64>>);
+
+impl Taken {
+    pub(crate) fn add(&self, kind: &Kind, bytes: usize) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(kind.name).or_default() += bytes as u64;
+    }
 }
 
 /// A connection that a kind may do with as it likes.
@@ -251,8 +275,17 @@ impl Kind {
 }
 
 /// The kinds, group by group.
-static GROUPS: [&[Kind]; 6] =
-    [traps::KINDS, redirects::KINDS, bodies::KINDS, heads::KINDS, rates::KINDS, robots::KINDS];
+static GROUPS: [&[Kind]; 9] = [
+    traps::KINDS,
+    redirects::KINDS,
+    bodies::KINDS,
+    heads::KINDS,
+    rates::KINDS,
+    robots::KINDS,
+    tls::KINDS,
+    http2::KINDS,
+    dns::KINDS,
+];
 
 /// All kinds.
 pub fn kinds() -> impl Iterator<Item = &'static Kind> {
@@ -267,19 +300,22 @@ pub fn kind_of(host: &str) -> Option<&'static Kind> {
     kinds().find(|kind| kind.name.eq_ignore_ascii_case(name))
 }
 
+/// Where all kinds live. Nothing else of the synthetic web does.
+pub const NETWORK: &str = "127.1.0.0/16";
+
 /// How many kinds share the third byte of an address.
 const PER_NET: usize = 250;
 
 /// The loopback address of a kind.
 pub fn address_of(kind: &Kind) -> Ipv4Addr {
     let n = kinds().position(|k| k.name == kind.name).unwrap_or(0);
-    Ipv4Addr::new(127, 0, 1 + (n / PER_NET) as u8, 1 + (n % PER_NET) as u8)
+    Ipv4Addr::new(127, 1, (n / PER_NET) as u8, 1 + (n % PER_NET) as u8)
 }
 
 /// The kind at a loopback address.
 pub fn kind_at(address: Ipv4Addr) -> Option<&'static Kind> {
-    let [127, 0, net @ 1..=255, host @ 1..=255] = address.octets() else { return None };
-    let n = usize::from(net - 1) * PER_NET + usize::from(host - 1);
+    let [127, 1, net, host @ 1..=255] = address.octets() else { return None };
+    let n = usize::from(net) * PER_NET + usize::from(host - 1);
     if usize::from(host) > PER_NET { None } else { kinds().nth(n) }
 }
 
@@ -310,7 +346,7 @@ mod tests {
         for stranger in ["", "example.org", "nobody-hostile.example", "hostile.example"] {
             assert!(kind_of(stranger).is_none(), "{stranger}");
         }
-        for stranger in [FORBIDDEN, Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 200, 1), Ipv4Addr::new(127, 0, 1, 255)] {
+        for stranger in [FORBIDDEN, Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 1, 200, 1), Ipv4Addr::new(127, 1, 0, 255)] {
             assert!(kind_at(stranger).is_none(), "{stranger}");
         }
     }

@@ -36,9 +36,9 @@ pub enum Told {
     },
     /// No answer but a code: 2 SERVFAIL, 3 NXDOMAIN, 5 REFUSED.
     Code(u8),
-    /// Nothing at all.
+    /// Nothing at all; a connection over TCP stays open.
     Silence,
-    /// This message as it stands.
+    /// This message as it stands. If it is empty, a connection over TCP ends.
     Message(Vec<u8>),
 }
 

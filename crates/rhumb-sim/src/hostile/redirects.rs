@@ -1,6 +1,8 @@
 //! Redirects to nowhere, to everywhere, and to where nobody may go.
 
-use rhumb_core::outcome::Outcome::{BadRedirect, BlockedAddress, NotFound, Ok as Fine, Redirect, TooManyRedirects};
+use rhumb_core::outcome::Outcome::{
+    BadHttp, BadRedirect, BlockedAddress, NotFound, Ok as Fine, Redirect, TooManyRedirects,
+};
 
 use super::server::put_reply;
 use super::{Asked, End, Group, Kind, SUFFIX, Serve, Task, Wire, page};
@@ -102,8 +104,8 @@ pub(super) const KINDS: &[Kind] = &[
         ends: &[
             End::of("/to/missing", BadRedirect).detail("no Location"),
             End::of("/to/empty", BadRedirect).detail("empty"),
-            End::of("/to/binary", BadRedirect).detail("no Location"),
-            End::of("/to/bare-cr", BadRedirect).detail("no Location"),
+            End::of("/to/binary", BadHttp).detail("header"),
+            End::of("/to/bare-cr", BadHttp).detail("header"),
             End::of("/to/huge", BadRedirect).detail("Location"),
             End::of("/to/nonsense", BadRedirect).detail("Location"),
             End::of("/to/line-break", Redirect),

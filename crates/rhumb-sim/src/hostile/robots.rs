@@ -1,14 +1,12 @@
 //! Strange robots.txt files, and sitemaps that are not what they say.
 
-use std::io::Write as _;
 use std::sync::LazyLock;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use rhumb_core::outcome::Outcome::{Ok as Fine, RobotsDisallowed, RobotsUnreachable};
 use tokio::io::AsyncWriteExt;
 
 use super::heads::hold;
+use super::packed;
 use super::server::put_reply;
 use super::{Asked, End, Group, Kind, Serve, Task, Wire, page};
 use crate::web::respond::Reply;
@@ -22,7 +20,10 @@ const ROBOTS: Kind =
 /// Nothing may be fetched for want of rules.
 const CLOSED: Kind = Kind { honest: 0, ends: &[End::of("/", RobotsUnreachable)], requests_max: FAILURES, ..ROBOTS };
 /// Everything may be.
-const OPEN: Kind = Kind { ends: &[End::of("/", Fine)], ..ROBOTS };
+const OPEN: Kind =
+    Kind { ends: &[End::of("/", Fine), End::of("/private/", Fine)], requests_max: OPEN_REQUESTS, ..ROBOTS };
+/// robots.txt, the home page, the honest pages and `/private/`.
+const OPEN_REQUESTS: u64 = 3 + HONEST as u64;
 /// `/private/` may not be, and the file says so where it can be read.
 const RULED: Kind = Kind { ends: &[End::of("/", Fine), End::of("/private/", RobotsDisallowed)], ..ROBOTS };
 
@@ -57,7 +58,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "robots-loop",
         about: "robots.txt redirects to itself; beyond five redirects there is none (RFC 9309)",
-        requests_max: 2 + HONEST as u64 + 5,
+        requests_max: OPEN_REQUESTS + 5,
         serve: Serve::Reply(|asked| robots(asked, || Reply::redirect(302, "/robots.txt"))),
         ..OPEN
     },
@@ -121,21 +122,21 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "sitemap-bomb",
         about: "a sitemap that is a gzip bomb",
-        requests_max: 2 + HONEST as u64 + 4,
+        requests_max: OPEN_REQUESTS + 4,
         serve: Serve::Reply(|asked| sitemap(asked, "/sitemap.xml.gz", |_| Some(sitemap_bomb()))),
         ..OPEN
     },
     Kind {
         name: "sitemap-entities",
         about: "a sitemap with a DTD whose entities grow tenfold ten times, and one that reads a file",
-        requests_max: 2 + HONEST as u64 + 4,
+        requests_max: OPEN_REQUESTS + 4,
         serve: Serve::Reply(|asked| sitemap(asked, "/sitemap.xml", |_| Some(xml(ENTITIES)))),
         ..OPEN
     },
     Kind {
         name: "sitemap-endless",
         about: "a sitemap index that names sitemap indexes that name sitemap indexes",
-        requests_max: 2 + HONEST as u64 + 60,
+        requests_max: OPEN_REQUESTS + 60,
         serve: Serve::Reply(|asked| sitemap(asked, "/sitemap-0.xml", sitemap_endless)),
         ..OPEN
     },
@@ -196,16 +197,7 @@ fn huge(mut wire: Wire) -> Task {
     })
 }
 
-fn gzip_with_zeros(front: &str, zeros: usize) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    // Writing into memory cannot fail.
-    let _ = encoder.write_all(front.as_bytes());
-    let block = vec![b'\n'; 1 << 20];
-    (0..zeros >> 20).for_each(|_| drop(encoder.write_all(&block)));
-    encoder.finish().unwrap_or_default()
-}
-
-static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| gzip_with_zeros(RULES, 64 << 20));
+static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| packed::bomb(RULES, b'\n', 64));
 
 fn stars() -> Reply {
     let mut text = RULES.to_string();
@@ -233,7 +225,7 @@ fn sitemap(asked: &Asked<'_>, path: &str, file: impl FnOnce(&Asked<'_>) -> Optio
 fn sitemap_bomb() -> Reply {
     static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let start = "<?xml version=\"1.0\"?>\n<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n";
-        gzip_with_zeros(start, 256 << 20)
+        packed::bomb(start, b'\n', 256)
     });
     Reply { body: FILE.clone(), ..Reply::new(200, "application/gzip", "") }
 }

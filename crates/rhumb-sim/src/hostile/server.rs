@@ -16,6 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+use super::certs::Certificates;
 use super::{Asked, Kind, Place, Serve, Wire, kind_at, kind_of, names, page};
 use crate::server::accept;
 use crate::server::dns::Others;
@@ -79,8 +80,9 @@ impl HostileServer {
         let tls_port = tls.as_ref().map(TcpListener::local_addr).transpose()?.map_or(0, |a| a.port());
         // Nobody lives there; it is only watched. A machine without IPv6 has nothing to watch.
         let six = bind(Ipv6Addr::LOCALHOST.into(), port).ok();
+        let certificates = tls.as_ref().map(|_| Certificates::new()).transpose()?.map(Arc::new);
         let shared = Arc::new(Shared {
-            place: Arc::new(Place { port, tls_port }),
+            place: Arc::new(Place { port, tls_port, certificates, ..Place::default() }),
             log: Arc::new(Log::new(&config.log)?),
             dials: Mutex::default(),
             leaks: Mutex::default(),
@@ -111,6 +113,17 @@ impl HostileServer {
     /// Where it is.
     pub fn place(&self) -> &Place {
         &self.shared.place
+    }
+
+    /// The certificate that HTTPS clients must trust, in PEM; what is wrong with a host then is that host's own fault.
+    pub fn ca_pem(&self) -> Option<String> {
+        self.shared.place.certificates.as_ref().map(|c| c.authority_pem())
+    }
+
+    /// Bytes that clients took from each kind that floods them, before they had enough. What lies in the buffers of the
+    /// sockets counts too.
+    pub fn taken(&self) -> BTreeMap<&'static str, u64> {
+        self.shared.place.taken.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What the DNS server of [`crate::Server`] says of the hostile names; belongs into its configuration.

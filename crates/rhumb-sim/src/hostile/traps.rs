@@ -3,6 +3,8 @@
 //! What comes out of a trap is as it is on the web: months without an entry, the same shop under ever new session ids,
 //! the same excuse at every address. Only the link farm writes new text every time.
 
+use std::sync::LazyLock;
+
 use rhumb_core::outcome::Outcome;
 
 use super::{Asked, End, Group, Kind, SUFFIX, Serve, page};
@@ -269,8 +271,11 @@ fn wildcard(asked: &Asked<'_>) -> Reply {
     let mut dice = Dice::new(mix_bytes(2, Purpose::Links, asked.host.as_bytes()));
     let port = asked.place.port;
     let links = (0..4).map(|_| format!("http://w{:08x}.wildcard{SUFFIX}:{port}/", dice.next() >> 32));
-    page::home(&format!("wildcard{SUFFIX}"), HONEST, links.collect::<Vec<_>>())
+    page::home(&format!("wildcard{SUFFIX}"), HONEST, links.collect::<Vec<_>>()).with_latency_ms(WILDCARD_MS)
 }
+
+/// Each sub-domain is a host of its own and need not be waited for; this is what slows the flood down.
+const WILDCARD_MS: u64 = 100;
 
 /// The home page is the same everywhere, too: it names all mirrors.
 fn mirrors(asked: &Asked<'_>) -> Reply {
@@ -294,8 +299,14 @@ fn soft_404(asked: &Asked<'_>) -> Reply {
 
 fn links_200k(asked: &Asked<'_>) -> Reply {
     match asked.path {
-        "/" => home(asked, (1..=200_000).map(|n| format!("/entry/{n}"))),
-        path if path.starts_with("/entry/") => page::html("Entry", "<p>This entry is being written.</p>", ["/"]),
+        "/" => {
+            static LINKS: LazyLock<String> =
+                LazyLock::new(|| (1..=200_000).map(|n| format!("<a href=/e/{n}>{n}</a>\n")).collect());
+            let mut reply = home(asked, []);
+            reply.body.extend_from_slice(LINKS.as_bytes());
+            reply
+        }
+        path if path.starts_with("/e/") => page::html("Entry", "<p>This entry is being written.</p>", ["/"]),
         _ => page::not_found(),
     }
 }
@@ -380,13 +391,14 @@ mod tests {
 
     fn ask(kind: &Kind, path: &str) -> Reply {
         let Serve::Reply(reply) = kind.serve else { panic!("{} has no reply", kind.name) };
-        let place = Place { port: 80, tls_port: 0 };
+        let place = Place { port: 80, ..Place::default() };
         reply(&Asked { host: &kind.host(), path, cookie: None, place: &place })
     }
 
     fn links(reply: &Reply) -> Vec<String> {
         let body = String::from_utf8_lossy(&reply.body).replace("&amp;", "&");
-        body.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_string).collect()
+        let link = |rest: &str| rest.trim_start_matches('"').split(['"', '>']).next().map(str::to_string);
+        body.split("href=").skip(1).filter_map(link).collect()
     }
 
     /// Whoever follows every link on the same host never comes to an end, but for the few traps that are finite.

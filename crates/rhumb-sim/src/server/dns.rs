@@ -244,7 +244,14 @@ async fn converse(mut stream: TcpStream, dns: &Dns) -> io::Result<()> {
     loop {
         let mut message = vec![0; usize::from(stream.read_u16().await?)];
         stream.read_exact(&mut message).await?;
-        let Some(answer) = dns.answer(&message, false) else { return Ok(()) };
+        let Some(answer) = dns.answer(&message, false) else {
+            // Silence, not a closed door.
+            while stream.read(&mut message).await? > 0 {}
+            return Ok(());
+        };
+        if answer.is_empty() {
+            return Ok(());
+        }
         if dns.config.delay_ms > 0 {
             tokio::time::sleep(Duration::from_millis(dns.config.delay_ms)).await;
         }

@@ -8,6 +8,7 @@ use rhumb_store::Timestamp;
 use rhumb_store::archive::ArchiveRef;
 use rhumb_store::codec::{Malformed, Put, Take};
 
+use crate::frontier::Hold;
 use crate::outcome::Outcome;
 use crate::url::{Fingerprint, Host, Url};
 use crate::visit::{Entry, LinkKind, Outlink, Purpose, Validators, VisitRecord};
@@ -39,6 +40,13 @@ pub enum Record {
         /// When.
         at: Timestamp,
     },
+    /// A host is left alone for a while, and its URLs with it.
+    Held {
+        /// Who.
+        host: Host,
+        /// Why, since when, until when.
+        hold: Hold,
+    },
     /// The process was alive.
     Alive(Timestamp),
     /// The process ended in order; nothing was in flight.
@@ -56,6 +64,7 @@ impl Record {
             Record::Dropped { .. } => 5,
             Record::Alive(_) => 6,
             Record::Closed(_) => 7,
+            Record::Held { .. } => 8,
         }
     }
 
@@ -65,6 +74,7 @@ impl Record {
             Record::Opened(at) | Record::Alive(at) | Record::Closed(at) | Record::Seed(_, at) => *at,
             Record::Issued { at, .. } | Record::Dropped { at, .. } => *at,
             Record::Visited(v) => v.ended,
+            Record::Held { hold, .. } => hold.at,
         }
     }
 
@@ -83,6 +93,10 @@ impl Record {
                 into.put_bytes(&entry.to_bytes());
             }
             Record::Visited(visit) => put_visit(visit, into),
+            Record::Held { host, hold } => {
+                into.put_str(host.as_str());
+                hold.put(into);
+            }
         }
     }
 
@@ -104,6 +118,7 @@ impl Record {
             }
             6 => Record::Alive(at),
             7 => Record::Closed(at),
+            8 => Record::Held { host: take_host(&mut from)?, hold: Hold::take(&mut from, at)? },
             _ => return Err(Malformed("a record of unknown kind")),
         })
     }

@@ -393,6 +393,7 @@ impl Engine {
                     issued.push(visit);
                 }
                 Next::Drop(entry, outcome) => self.record(&Record::Dropped { entry: *entry, outcome, at: now })?,
+                Next::Hold(host, hold) => self.record(&Record::Held { host, hold })?,
                 Next::WaitUntil(at) => return Ok(Asked::WaitUntil(at)),
                 Next::Idle => return Ok(Asked::Idle),
             }

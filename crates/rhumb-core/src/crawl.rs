@@ -182,7 +182,7 @@ impl Crawl {
     pub fn fold(&mut self, record: &Record, position: Position, found: &mut Batch) -> Result<()> {
         match record {
             Record::Alive(_) => {}
-            Record::Closed(_) => self.frontier.closed(),
+            Record::Closed { finished, .. } => self.frontier.closed(*finished),
             // Contacts without an end were lost when the process before this one died. Left alone they would seem to
             // have lasted until the next one dies, and their hosts would be given ten times that long a pause.
             Record::Opened(at) => {

@@ -50,7 +50,12 @@ pub enum Record {
     /// The process was alive.
     Alive(Timestamp),
     /// The process ended in order; nothing was in flight.
-    Closed(Timestamp),
+    Closed {
+        /// When.
+        at: Timestamp,
+        /// Whether nothing was left to visit, save what is held.
+        finished: bool,
+    },
 }
 
 impl Record {
@@ -63,7 +68,7 @@ impl Record {
             Record::Visited(_) => 4,
             Record::Dropped { .. } => 5,
             Record::Alive(_) => 6,
-            Record::Closed(_) => 7,
+            Record::Closed { .. } => 7,
             Record::Held { .. } => 8,
         }
     }
@@ -71,7 +76,7 @@ impl Record {
     /// When it happened.
     pub fn at(&self) -> Timestamp {
         match self {
-            Record::Opened(at) | Record::Alive(at) | Record::Closed(at) | Record::Seed(_, at) => *at,
+            Record::Opened(at) | Record::Alive(at) | Record::Closed { at, .. } | Record::Seed(_, at) => *at,
             Record::Issued { at, .. } | Record::Dropped { at, .. } => *at,
             Record::Visited(v) => v.ended,
             Record::Held { hold, .. } => hold.at,
@@ -82,7 +87,8 @@ impl Record {
     pub fn put(&self, into: &mut Vec<u8>) {
         into.put_u64(self.at().0);
         match self {
-            Record::Opened(_) | Record::Alive(_) | Record::Closed(_) => {}
+            Record::Opened(_) | Record::Alive(_) => {}
+            Record::Closed { finished, .. } => into.put_u8(u8::from(*finished)),
             Record::Seed(entry, _) => into.put_bytes(&entry.to_bytes()),
             Record::Issued { host, url, .. } => {
                 into.put_str(host.as_str());
@@ -117,7 +123,8 @@ impl Record {
                 Record::Dropped { entry: Entry::from_bytes(from.bytes()?)?, outcome, at }
             }
             6 => Record::Alive(at),
-            7 => Record::Closed(at),
+            // Earlier versions did not say.
+            7 => Record::Closed { at, finished: !from.is_empty() && from.u8()? == 1 },
             8 => Record::Held { host: take_host(&mut from)?, hold: Hold::take(&mut from, at)? },
             _ => return Err(Malformed("a record of unknown kind")),
         })

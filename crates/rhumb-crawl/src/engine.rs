@@ -214,7 +214,7 @@ impl Engine {
         };
         // A failed write leaves the log as it is; a checkpoint on top could only make it worse.
         let end = ended?;
-        self.record(&Record::Closed(self.clock.now()))?;
+        self.record(&Record::Closed { at: self.clock.now(), finished: end == End::Finished })?;
         self.commit()?;
         self.checkpoint()?;
         self.publish(match end {

@@ -341,13 +341,13 @@ impl Frontier {
     }
 
     /// A process has ended in order. If nothing was left but held URLs, the next one tries each held host once.
-    pub fn closed(&mut self) {
-        self.ended_idle = self.urls_waiting() == 0 && self.in_flight == 0;
+    pub fn closed(&mut self, finished: bool) {
+        self.finished = finished;
     }
 
     /// A process begins.
     pub fn opened(&mut self, at: Timestamp) {
-        if std::mem::take(&mut self.ended_idle) {
+        if std::mem::take(&mut self.finished) {
             self.lanes.all_due(at);
         }
     }

@@ -113,7 +113,7 @@ pub struct Frontier {
     /// Held hosts that are put to the test.
     probing: usize,
     /// The last process ended with nothing left but held URLs.
-    ended_idle: bool,
+    finished: bool,
     /// Drops that `next_visit` spoke of and the log does not know yet.
     dropping: BTreeMap<u64, u32>,
     next_segment: u64,
@@ -166,7 +166,7 @@ impl Frontier {
             lanes: Lanes::new(),
             held: HeldCounts::default(),
             probing: 0,
-            ended_idle: false,
+            finished: false,
             dropping: BTreeMap::new(),
             next_segment: 1,
             garbage: Vec::new(),

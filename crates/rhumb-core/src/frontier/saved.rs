@@ -105,7 +105,7 @@ impl Frontier {
         });
         self.revisits.save(head.as_slice(), into);
         self.lanes.save(into, unsynced);
-        into.put_u8(u8::from(self.ended_idle));
+        into.put_u8(u8::from(self.finished));
         for count in &self.held {
             into.put_u64(count.hosts);
             into.put_u64(count.urls);
@@ -138,7 +138,7 @@ impl Frontier {
         self.revisits = Fifo::load(from, &*self.disk)?;
         self.lanes = Lanes::load(from, &*self.disk)?;
         self.fill_lanes()?;
-        self.ended_idle = from.u8().map_err(malformed)? == 1;
+        self.finished = from.u8().map_err(malformed)? == 1;
         for count in &mut self.held {
             count.hosts = from.u64().map_err(malformed)?;
             count.urls = from.u64().map_err(malformed)?;

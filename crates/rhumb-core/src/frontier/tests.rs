@@ -269,7 +269,7 @@ impl Driver {
                 Logged::Issued(host, at) => frontier.issued(&host, at).expect("issued"),
                 Logged::Dropped(entry) => frontier.dropped_in_log(&entry).expect("dropped"),
                 Logged::Held(host, hold) => frontier.held_in_log(&host, &hold).expect("held"),
-                Logged::Closed => frontier.closed(),
+                Logged::Closed => frontier.closed(true),
                 Logged::Opened(at) => frontier.opened(at),
                 Logged::Visited(record) => frontier.finish(&record).expect("finish"),
             }
@@ -308,7 +308,7 @@ proptest! {
                     break;
                 }
                 driver.now = driver.now.plus_ms(1_000);
-                driver.frontier.closed();
+                driver.frontier.closed(true);
                 driver.frontier.opened(driver.now);
                 driver.log.extend([Logged::Closed, Logged::Opened(driver.now)]);
             }

@@ -281,7 +281,7 @@ impl Simulation {
                 let what = format!("the crawl counts {counted} pages, {pages} were fetched for good");
                 return Err(Violation { invariant: "totals_are_right", at: self.now(), what }.into());
             }
-            let closed = Record::Closed(self.now());
+            let closed = Record::Closed { at: self.now(), finished: true };
             self.process().record(&closed, Delivery::Now)?;
         }
         self.checkpoint()?;

@@ -24,6 +24,8 @@ mod budget;
 mod config;
 mod fold;
 mod hold;
+#[cfg(test)]
+mod hold_tests;
 mod host;
 mod hosts;
 mod lanes;
@@ -51,6 +53,7 @@ use crate::url::Host;
 use crate::visit::{Entry, Purpose, Visit};
 pub use budget::{BudgetConfig, Useful, usefulness};
 pub use config::FrontierConfig;
+pub use fold::ends_hold;
 pub use hold::{HeldCount, HeldCounts, Hold, REASONS, Reason};
 pub use saved::{Counts, Figures};
 

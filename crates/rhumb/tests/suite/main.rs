@@ -3,6 +3,7 @@
 //! - `life_of_a_url`: one URL's walk through the whole program, step by step.
 //! - `polite`: connections, gaps, robots.txt, per-address limits, no idle workers; from the server's log.
 //! - `crash`: SIGKILL at random instants, failing and torn writes, damaged files; nothing lost, nothing twice.
+//! - `held`: hosts that do not answer or bring nothing new, with their URLs: shown, and tried again.
 //! - `web`: TLS, HTTP/2, redirects, conditional requests, decoding, odd servers.
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
 //! - `bench`: the measurements of a crawl run to their end.
@@ -13,6 +14,7 @@ mod cli;
 mod common;
 mod conformance;
 mod crash;
+mod held;
 mod life_of_a_url;
 mod polite;
 mod web;

@@ -31,6 +31,7 @@ struct Play {
     /// When each host was contacted, and with which outcome.
     contacts: BTreeMap<String, Vec<(u64, Outcome)>>,
     drops: Vec<Outcome>,
+    lookups: usize,
     memory_bytes_max: u64,
 }
 
@@ -47,6 +48,7 @@ impl Play {
             now: Timestamp(1_000_000),
             contacts: BTreeMap::new(),
             drops: Vec::new(),
+            lookups: 0,
             memory_bytes_max: 0,
         }
     }
@@ -55,18 +57,23 @@ impl Play {
         self.frontier.admit(&Entry::new(url(text), 1)).expect("admit");
     }
 
+    /// Answers questions for names; false if there were none.
+    fn resolve(&mut self) -> bool {
+        let hosts = self.frontier.take_unresolved();
+        self.lookups += hosts.len();
+        for host in &hosts {
+            let address: Arc<[IpAddr]> = Arc::from([IpAddr::from([192, 0, 2, 1])]);
+            let known = !host.name().starts_with("nodns");
+            let found = if known { Ok((address, self.now.plus_ms(3_600_000))) } else { Err(Outcome::DnsFailed) };
+            self.frontier.resolved(host, found, self.now).expect("resolved");
+        }
+        !hosts.is_empty()
+    }
+
     /// Until there is nothing to do before `until`. `answer` says how a contact ends, for robots.txt too, and adds to the record.
     fn run(&mut self, until: u64, mut answer: impl FnMut(&Url, u64, &mut VisitRecord) -> Outcome) {
         loop {
-            for host in self.frontier.take_unresolved() {
-                let address: Arc<[IpAddr]> = Arc::from([IpAddr::from([192, 0, 2, 1])]);
-                let found = if host.name().starts_with("nodns") {
-                    Err(Outcome::DnsFailed)
-                } else {
-                    Ok((address, self.now.plus_ms(3_600_000)))
-                };
-                self.frontier.resolved(&host, found, self.now).expect("resolved");
-            }
+            self.resolve();
             for host in self.frontier.take_connections_to_close() {
                 self.frontier.connection_closed(&host);
             }
@@ -98,6 +105,7 @@ impl Play {
                     self.drops.push(outcome);
                 }
                 Next::Hold(host, hold) => self.frontier.held_in_log(&host, &hold).expect("held"),
+                Next::WaitUntil(_) if self.resolve() => {}
                 Next::WaitUntil(at) if at.0 == u64::MAX => {}
                 Next::WaitUntil(at) if at.0 > until => return self.now = Timestamp(until),
                 Next::WaitUntil(at) => self.now = self.now.max(at),
@@ -169,8 +177,8 @@ fn a_host_that_comes_back_is_crawled_to_the_end() {
     let mut play = Play::new(config());
     let alive = |url: &Url, at: u64, record: &mut VisitRecord| match at {
         _ if url.host_str() == "well.example" => ok(url, at, record),
-        // Down from the fifth minute on, for an hour.
-        _ if (5 * MINUTE_MS..65 * MINUTE_MS).contains(&(at - 1_000_000)) => Outcome::Refused,
+        // Down from the fifth minute on, for half an hour.
+        _ if (5 * MINUTE_MS..35 * MINUTE_MS).contains(&(at - 1_000_000)) => Outcome::Refused,
         _ => ok(url, at, record),
     };
     (0..300).for_each(|i| play.admit(&format!("http://sick.example/{i}")));
@@ -329,9 +337,11 @@ fn hosts_without_end_cost_what_one_domain_may() {
     });
     assert!((1_000..=1_020).contains(&(play.contacts.len() - 1)), "{} hosts were contacted", play.contacts.len());
     assert_eq!(play.contacts["http://honest.example"].len(), 51);
+    assert!(play.lookups < 1_040, "{} names were looked up", play.lookups);
     let (hosts, urls) = play.held(Reason::OverBudget);
     assert_eq!(hosts, urls);
-    assert_eq!(hosts as usize + play.contacts.len() - 1, 3_000);
+    // A few were asked for their rules when the others had used up what there was.
+    assert!((3_000..=3_016).contains(&(hosts as usize + play.contacts.len() - 1)), "{hosts} hosts are held");
 }
 
 #[test]
@@ -384,7 +394,9 @@ fn large_rules_do_not_fill_the_memory() {
     let mut play = Play::new(wide);
     let mut rules = b"User-agent: *\nDisallow: /no\n".to_vec();
     (0..8_000).for_each(|i| rules.extend_from_slice(format!("Disallow: /forbidden/{i:030}/\n").as_bytes()));
-    for (host, page) in (0..60).flat_map(|host| ["a", "no/b", "c", "forbidden/000000000000000000000000000077/x"].map(|p| (host, p))) {
+    for (host, page) in
+        (0..60).flat_map(|host| ["a", "no/b", "c", "forbidden/000000000000000000000000000077/x"].map(|p| (host, p)))
+    {
         play.admit(&format!("http://h{host}.example/{page}"));
     }
     play.run(u64::MAX, |_, _, record| {

@@ -202,7 +202,8 @@ fn tell_held(held: &Held) -> Result<()> {
     };
     let outcome = held.outcome.map_or(String::new(), |o| format!(" ({o})"));
     out::line(&format!("  because    {why}{outcome}"))?;
-    let attempts = if held.attempts > 0 { format!(", {} attempts", thousands(held.attempts.into())) } else { String::new() };
+    let attempts =
+        if held.attempts > 0 { format!(", {} attempts", thousands(held.attempts.into())) } else { String::new() };
     out::line(&format!("  since      {}{attempts}", held.since))?;
     let next = held.next_try.as_deref().unwrap_or("when the crawl is started again");
     out::line(&format!("  next try   {next}"))

@@ -18,7 +18,9 @@ fn answer_all(address: SocketAddr) {
             let n = stream.read(&mut request).unwrap_or(0);
             let robots = request[..n].starts_with(b"GET /robots.txt ");
             let status = if robots { "404 Not Found" } else { "200 OK" };
-            let head = format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: 5\r\nConnection: close\r\n\r\n");
+            let head = format!(
+                "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: 5\r\nConnection: close\r\n\r\n"
+            );
             let _ = stream.write_all(format!("{head}hello").as_bytes());
         }
     });
@@ -33,7 +35,10 @@ fn a_dead_host_is_held_and_tried_again_when_the_crawl_is() {
     let mut command = rhumb();
     command.args(["crawl", "--json", &url, "--config"]).arg(&config).arg("--dir").arg(&place.dir);
     let status = json(&run(&mut command), 1);
-    assert_eq!((&status["state"], &status["urls_waiting"], &status["urls_held"]), (&"finished".into(), &0.into(), &1.into()));
+    assert_eq!(
+        (&status["state"], &status["urls_waiting"], &status["urls_held"]),
+        (&"finished".into(), &0.into(), &1.into())
+    );
     assert_eq!(status["held"]["no_answer"], serde_json::json!({ "hosts": 1, "urls": 1 }));
     assert_eq!(status["requests"], 2);
 
@@ -45,7 +50,10 @@ fn a_dead_host_is_held_and_tried_again_when_the_crawl_is() {
     let story = json(&explain(true), 0);
     assert_eq!(story["state"], "held", "{story}");
     let held = &story["held"];
-    assert_eq!((&held["reason"], &held["outcome"], &held["attempts"]), (&"no_answer".into(), &"refused".into(), &2.into()));
+    assert_eq!(
+        (&held["reason"], &held["outcome"], &held["attempts"]),
+        (&"no_answer".into(), &"refused".into(), &2.into())
+    );
     assert!(held["next_try"].as_str() > held["since"].as_str(), "{held}");
     let told = String::from_utf8(explain(false).stdout).expect("text");
     for line in ["  state      held, a seed", "  because    the host did not answer (refused)", "  next try   2"] {

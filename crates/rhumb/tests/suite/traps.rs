@@ -75,7 +75,11 @@ fn honest_pages_are_fetched_and_the_rest_is_set_aside() {
     let rules = rules(&place.dir);
     for kind in kinds {
         for (url, end) in kind.expected(traps.web.place()) {
-            assert_eq!(ended.get(&url), Some(&end.outcome.name()), "{url}");
+            // Where the sub-domain does not matter, a page is fetched from one of them.
+            let (_, path) = url.split_once(&kind.host()).expect("a URL of the kind");
+            let same = |u: &&String| u.split_once(&kind.host()).is_some_and(|(_, p)| p == path);
+            let outcomes: Vec<&str> = ended.keys().filter(same).map(|u| ended[u]).collect();
+            assert!(outcomes.contains(&end.outcome.name()), "{url}: {outcomes:?}");
         }
         let own: Vec<&Value> =
             rules.iter().filter(|r| r["rule"].as_str().is_some_and(|r| r.contains(&kind.host()))).collect();

@@ -15,6 +15,7 @@ use rhumb_core::page::{ExtractOptions, ParseOptions};
 use rhumb_core::priority::{LEVELS, Prioritizer};
 use rhumb_core::robots::product_token;
 use rhumb_core::sieve::SieveConfig;
+use rhumb_core::traps::TrapsConfig;
 use rhumb_core::url::{NormalizeOptions, ShapeLimits};
 use rhumb_crawl::Settings;
 use rhumb_crawl::dns::DnsConfig;
@@ -216,12 +217,24 @@ impl Default for UrlSection {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DnsSection {
     /// Name servers as address:port; none: those of the system.
     pub servers: Vec<SocketAddr>,
     pub ipv6: bool,
+    /// How long each attempt waits for an answer; there are as many attempts.
+    pub waits: Vec<Span>,
+    /// How long a question over TCP may take.
+    pub tcp: Span,
+}
+
+impl Default for DnsSection {
+    fn default() -> Self {
+        let usual = DnsConfig::with_servers(Vec::new());
+        let waits = usual.schedule.into_iter().map(Span).collect();
+        DnsSection { servers: Vec::new(), ipv6: usual.ipv6, waits, tcp: Span(usual.tcp_wait) }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -262,6 +275,10 @@ impl Default for StorageSection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrapsSection {
+    /// Learn which parts of a site's URLs do not matter, and which pages bring nothing new.
+    pub learn: bool,
+    /// Pages in a row without anything new after which such a rule is believed.
+    pub learn_after: u32,
     /// Visits that a host is given to begin with; 0: no budget.
     pub host_credit: u32,
     /// The same for a registrable domain.
@@ -283,7 +300,10 @@ pub struct TrapsSection {
 impl Default for TrapsSection {
     fn default() -> Self {
         let b = BudgetConfig::default();
+        let t = TrapsConfig::default();
         TrapsSection {
+            learn: t.learn,
+            learn_after: t.learn_after,
             host_credit: b.host_credit,
             domain_credit: b.domain_credit,
             credit_per_page: b.credit_per_page,
@@ -297,6 +317,10 @@ impl Default for TrapsSection {
 }
 
 impl TrapsSection {
+    fn rules(&self, bytes_max: usize) -> TrapsConfig {
+        TrapsConfig { learn: self.learn, learn_after: self.learn_after.max(4), bytes_max }
+    }
+
     fn budget(&self) -> BudgetConfig {
         BudgetConfig {
             host_credit: self.host_credit,
@@ -379,8 +403,13 @@ impl Config {
         } else {
             DnsConfig::with_servers(self.dns.servers.clone())
         };
+        if self.dns.waits.is_empty() {
+            bail!("dns.waits: at least one attempt");
+        }
         dns.ipv6 = self.dns.ipv6;
-        dns.cache_entries_max = shares.dns / 256;
+        dns.schedule = self.dns.waits.iter().map(|wait| wait.0).collect();
+        dns.tcp_wait = self.dns.tcp.0;
+        dns.cache_entries_max = shares.dns / rhumb_crawl::dns::ENTRY_BYTES;
         let filter = FilterConfig {
             scope: c.scope,
             include: c.include.clone(),
@@ -488,6 +517,7 @@ impl Config {
                 retry_after_ms_max: p.retry_after_max.ms(),
                 keep_alive_ms: p.keep_alive.ms(),
                 idle_max: idle_max(c.workers, shares.connections),
+                traps: self.traps.rules(shares.traps),
                 revisit_ms: c.continuous.then(|| c.revisit.ms()),
                 ..FrontierConfig::default()
             }

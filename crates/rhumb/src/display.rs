@@ -154,6 +154,7 @@ pub struct Figures {
     pages: u64,
     urls_seen: u64,
     urls_waiting: u64,
+    urls_aside: u64,
     urls_held: u64,
     hosts_held: u64,
     held: BTreeMap<String, Held>,
@@ -236,6 +237,10 @@ pub fn summary(f: &Figures) -> String {
     }
     for (reason, held) in &f.held {
         lines.push(row(&format!("  {reason}"), thousands(held.urls), format!("of {} hosts", thousands(held.hosts))));
+    }
+    if f.urls_aside > 0 {
+        let note = "by what was learned of traps: `rhumb traps` shows it".to_string();
+        lines.push(row("URLs set aside", thousands(f.urls_aside), note));
     }
     if f.duplicates > 0 {
         lines.push(row("duplicates", thousands(f.duplicates), "pages whose body was known already".to_string()));

@@ -20,6 +20,7 @@
 //! Read `host.rs` next (one host's state), then `hosts.rs` (all of them), `queues.rs`, `fold.rs`, `hold.rs`, `report.rs` and `saved.rs`.
 
 mod addresses;
+mod aside;
 mod budget;
 mod config;
 mod fold;
@@ -49,6 +50,7 @@ use rhumb_store::{Result, StoreError, Timestamp};
 use crate::outcome::Outcome;
 use crate::priority::{Prioritizer, Random};
 use crate::sieve::AsIs;
+use crate::traps::{Traps, Verdict};
 use crate::url::Host;
 use crate::visit::{Entry, Purpose, Visit};
 pub use budget::{BudgetConfig, Useful, usefulness};
@@ -58,6 +60,7 @@ pub use hold::{HeldCount, HeldCounts, Hold, REASONS, Reason};
 pub use saved::{Counts, Figures};
 
 use addresses::Addresses;
+use aside::Aside;
 use host::{Connection, InFlight, Robots};
 pub use hosts::DIR as HOSTS_DIR;
 use hosts::Hosts;
@@ -110,6 +113,9 @@ pub struct Frontier {
     ghosts: Ghosts,
     /// With so many ghosts they are taken out of the queues.
     ghosts_bound: usize,
+    /// Rules about the URLs of sites, and what they hold back.
+    pub traps: Traps,
+    aside: Aside,
     /// When held hosts are due.
     lanes: Lanes,
     held: HeldCounts,
@@ -152,6 +158,8 @@ impl Frontier {
             front: (0..prioritizer.levels()).map(|_| Fifo::default()).collect(),
             hosts: Hosts::new(disk.clone(), config.clone())?,
             ghosts_bound: config.ghosts_max,
+            traps: Traps::new(config.traps.clone()),
+            aside: Aside::default(),
             disk,
             config,
             prioritizer,
@@ -196,6 +204,7 @@ impl Frontier {
     /// What to do now. Call again until it answers `WaitUntil` or `Idle`, or no worker is free.
     pub fn next_visit(&mut self, now: Timestamp) -> Result<Next> {
         self.admit_revisits(now)?;
+        self.admit_released()?;
         self.admit_probes(now)?;
         self.fill_back_queues(self.config.back_queues)?;
         let mut rounds = 0;
@@ -233,6 +242,7 @@ impl Frontier {
         let probe = Some(self.lanes.next_due()).filter(|_| self.may_probe() && !(nothing_left && one_shot));
         let probe = probe.filter(|at| at.0 < u64::MAX);
         match due.into_iter().chain(ready).chain(probe).min() {
+            _ if self.aside.is_being_judged() => Next::WaitUntil(Timestamp(0)),
             Some(at) => Next::WaitUntil(at),
             None if nothing_left => Next::Idle,
             None => Next::WaitUntil(Timestamp(u64::MAX)),
@@ -345,7 +355,7 @@ impl Frontier {
             }
             return Ok(Choice::Fetch(entry, Purpose::Robots { host: state.host.clone(), hops: 0 }));
         }
-        let Some(entry) = self.pop(slot)? else { return Ok(Choice::Nothing) };
+        let Some(entry) = self.pop_wanted(slot)? else { return Ok(Choice::Nothing) };
         if !self.hosts.allows(self.slots[slot as usize].host, &entry.url)? {
             return Ok(Choice::Drop(entry, Outcome::RobotsDisallowed));
         }

@@ -8,6 +8,7 @@ use rhumb_store::table::{TableDone, TableWork};
 use rhumb_store::{Result, StoreError, Timestamp};
 
 use super::Frontier;
+use super::aside::Aside;
 use super::hosts::Hosts;
 use super::lanes::Lanes;
 use crate::priority::Random;
@@ -29,6 +30,7 @@ impl Frontier {
             back_queues: self.slots_used() as u64,
             in_flight: self.in_flight,
             in_flight_pages: self.in_flight_pages,
+            urls_aside: self.aside.len(),
             memory_bytes: self.memory_bytes() as u64,
             ..Figures::default()
         };
@@ -52,7 +54,8 @@ impl Frontier {
     }
 
     fn memory_bytes(&self) -> usize {
-        let queues = self.front.iter().chain([&self.revisits]).chain(self.slots.iter().map(|s| &s.queue));
+        let queues = self.front.iter().chain([&self.revisits, self.aside.queue()]);
+        let queues = queues.chain(self.slots.iter().map(|s| &s.queue));
         let lanes = self.lanes.memory_bytes();
         queues.map(Fifo::memory_bytes).sum::<usize>() + lanes + self.hosts.memory_bytes() + self.ghosts.len() * 32
     }
@@ -104,6 +107,8 @@ impl Frontier {
             bytes
         });
         self.revisits.save(head.as_slice(), into);
+        self.traps.save(into);
+        self.aside.save(into, unsynced);
         self.lanes.save(into, unsynced);
         into.put_u8(u8::from(self.finished));
         for count in &self.held {
@@ -136,6 +141,8 @@ impl Frontier {
             *queue = Fifo::load(from, &*self.disk)?;
         }
         self.revisits = Fifo::load(from, &*self.disk)?;
+        self.traps.load(from).map_err(malformed)?;
+        self.aside = Aside::load(from, &*self.disk)?;
         self.lanes = Lanes::load(from, &*self.disk)?;
         self.fill_lanes()?;
         self.finished = from.u8().map_err(malformed)? == 1;
@@ -173,6 +180,8 @@ pub struct Counts {
 pub struct Figures {
     /// URLs waiting.
     pub urls_waiting: u64,
+    /// URLs that a learned rule holds back.
+    pub urls_aside: u64,
     /// URLs of hosts that are held.
     pub urls_held: u64,
     /// Hosts that are held.

@@ -5,6 +5,8 @@
 //! - `crash`: SIGKILL at random instants, failing and torn writes, damaged files; nothing lost, nothing twice.
 //! - `held`: hosts that do not answer or bring nothing new, with their URLs: shown, and tried again.
 //! - `web`: TLS, HTTP/2, redirects, conditional requests, decoding, odd servers.
+//! - `hostile`: every mistake and attack of the hostile web at once, beside hosts that behave.
+//! - `wire`: the hostile web below HTTP: TLS, HTTP/2 and DNS, kind by kind.
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
 //! - `bench`: the measurements of a crawl run to their end.
 //! - `conformance`: robots.txt, URLs and pages by the standards, through the command line.
@@ -15,6 +17,9 @@ mod common;
 mod conformance;
 mod crash;
 mod held;
+mod hostile;
 mod life_of_a_url;
 mod polite;
+mod traps;
 mod web;
+mod wire;

@@ -105,18 +105,20 @@ impl Frontier {
             }
             outcome => {
                 // Whether an answer to the question for the rules is good enough is judged below.
-                if !matches!(&record.purpose, Purpose::Robots { host: ruled, .. } if *ruled == host) {
+                if matches!(&record.purpose, Purpose::Robots { host: ruled, .. } if *ruled != host) {
                     state.answered();
                 }
                 if matches!(outcome, Outcome::Ok | Outcome::NotModified | Outcome::Redirect | Outcome::NotFound) {
                     state.backoff_level = 0;
                 }
-                if record.purpose.is_page() {
-                    state.trips = 0;
-                }
                 None
             }
         };
+        if record.purpose.is_page() && record.contacted() && !record.outcome.is_host_trouble() {
+            // "Too many requests" is an answer too.
+            state.answered();
+            state.trips = 0;
+        }
         if let Some(ms) = event {
             // An answer in between never shortens what an earlier one asked for.
             state.backoff_until = state.backoff_until.max(now.plus_ms(ms));

@@ -273,7 +273,7 @@ fn an_honest_site_is_crawled_to_the_end() {
             (false, _) => redirect(record, &format!("https://big.example/{number}")),
             (true, 0) => Outcome::NotFound,
             (true, 1..4) => {
-                record.duplicate_of = Some("https://big.example/0".into());
+                record.nothing_new = true;
                 Outcome::Ok
             }
             _ => Outcome::Ok,
@@ -292,7 +292,7 @@ fn a_trap_is_stopped() {
         (0..6_000).for_each(|i| play.admit(&format!("http://trap.example/{i}")));
         play.run(u64::MAX, |url, at, record| {
             let number: u64 = url.path()[1..].parse().unwrap_or(0);
-            record.duplicate_of = (number > useful).then(|| "http://trap.example/0".into());
+            record.nothing_new = number > useful;
             ok(url, at, record)
         });
         assert_eq!(play.held(Reason::OverBudget).0, 1);
@@ -311,7 +311,7 @@ fn what_is_over_budget_may_become_better() {
     (0..2_000).for_each(|i| play.admit(&format!("http://trap.example/{i}")));
     let day = 86_400_000;
     let useless = |url: &Url, at: u64, record: &mut VisitRecord| {
-        record.duplicate_of = Some("http://trap.example/x".into());
+        record.nothing_new = true;
         ok(url, at, record)
     };
     play.run(2 * day, useless);
@@ -330,9 +330,7 @@ fn hosts_without_end_cost_what_one_domain_may() {
     (0..3_000).for_each(|i| play.admit(&format!("http://h{i}.wild.example/")));
     (0..50).for_each(|i| play.admit(&format!("http://honest.example/{i}")));
     play.run(u64::MAX, |url, at, record| {
-        if url.host_str() != "honest.example" {
-            record.duplicate_of = Some("http://wild.example/".into());
-        }
+        record.nothing_new = url.host_str() != "honest.example";
         ok(url, at, record)
     });
     assert!((1_000..=1_020).contains(&(play.contacts.len() - 1)), "{} hosts were contacted", play.contacts.len());
@@ -365,19 +363,22 @@ fn caps_are_kept() {
 
 #[test]
 fn what_a_visit_is_worth() {
-    let check = |outcome: Outcome, retry: bool, duplicate_of: Option<&str>, to: &str, expected: Useful| {
+    let check = |outcome: Outcome, retry: bool, known_at: Option<&str>, to: &str, expected: Useful| {
         let entry = Entry::new(url("http://www.a.example/x"), 1);
         let mut record = VisitRecord::bare(entry, Purpose::Page, Timestamp(1), Timestamp(2), outcome);
         record.retry = retry;
-        record.duplicate_of = duplicate_of.map(Into::into);
+        record.nothing_new = known_at == Some("said before");
+        record.duplicate_of = known_at.map(Into::into);
         if outcome == Outcome::Redirect {
             redirect(&mut record, to);
         }
-        assert_eq!(usefulness(&record), expected, "{outcome:?} {duplicate_of:?} {to}");
+        assert_eq!(usefulness(&record), expected, "{outcome:?} {known_at:?} {to}");
     };
     check(Outcome::Ok, false, None, "", Useful::New);
     check(Outcome::Ok, false, Some("http://www.a.example/x"), "", Useful::Neither);
-    check(Outcome::Ok, false, Some("http://b.example/"), "", Useful::Nothing);
+    check(Outcome::Ok, false, Some("http://a.example/y"), "", Useful::Nothing);
+    check(Outcome::Ok, false, Some("http://b.example/y"), "", Useful::New);
+    check(Outcome::Ok, false, Some("said before"), "", Useful::Nothing);
     check(Outcome::NotModified, false, None, "", Useful::Neither);
     check(Outcome::Redirect, false, None, "https://a.example/x", Useful::RedirectWithin);
     check(Outcome::Redirect, false, None, "https://b.example/x", Useful::RedirectAway);

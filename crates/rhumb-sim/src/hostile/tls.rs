@@ -152,9 +152,14 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "tls-new-keys",
         about: "changes its keys again and again and asks for new ones",
-        ends: &[End::of("/", Outcome::BadHttp)],
         serve: Serve::Raw(|wire| answer(wire, b"", Then::NewKeys)),
-        ..OPEN
+        ..SHUT
+    },
+    Kind {
+        name: "tls-tickets",
+        about: "twenty thousand tickets for later sessions before the first answer",
+        serve: Serve::Raw(|wire| page(wire, Showing::Tickets)),
+        ..SHUT
     },
 ];
 

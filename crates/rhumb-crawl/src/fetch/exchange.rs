@@ -255,6 +255,7 @@ fn failure_of(error: Option<hyper::Error>, link: &Link) -> Failure {
         }
         if let Some(io) = e.downcast_ref::<io::Error>() {
             match io.kind() {
+                io::ErrorKind::UnexpectedEof => return Failure::new(Outcome::Reset, "the connection broke off"),
                 io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => outcome = Outcome::BadHttp,
                 _ => outcome = Outcome::Reset,
             }

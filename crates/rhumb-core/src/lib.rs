@@ -21,6 +21,7 @@ pub mod seen;
 pub mod sieve;
 pub mod sketch;
 pub mod splitter;
+pub mod traps;
 pub mod url;
 pub mod visit;
 

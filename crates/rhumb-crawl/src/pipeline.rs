@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use rhumb_core::filter::Filter;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits, Decoded};
-use rhumb_core::page::{self, Extractor, Page, ParseOptions};
+use rhumb_core::page::{self, Extractor, Gist, Page, ParseOptions};
 use rhumb_core::robots::ROBOTS_BYTES_MAX;
 use rhumb_core::seen::ContentSeen;
 use rhumb_core::url::{Base, Host, Normalizer, Url};
@@ -48,6 +48,8 @@ pub struct Tools {
     pub decode: DecodeLimits,
     /// What is taken out of a page.
     pub parse: ParseOptions,
+    /// Whether the gist of each page is taken, for what is learned of traps.
+    pub gists: bool,
     /// Redirects in a row that are followed.
     pub redirects_max: u8,
     /// Whether pages are archived.
@@ -84,6 +86,8 @@ pub struct Finished {
     pub archive: Vec<u8>,
     /// Bytes of its first record, the response.
     pub archive_first: u32,
+    /// What the page says, in a few phrases; nothing if it is no page.
+    pub gist: Option<Gist>,
     /// Who was visited.
     pub host: Host,
     /// Whether the connection is still open.
@@ -116,15 +120,16 @@ pub async fn visit(visit: Box<Visit>, tools: &Arc<Tools>) -> Finished {
             tokio::task::spawn_blocking(handle).await.unwrap_or_else(|e| panic!("{e}"))
         }
     };
-    let Understood { record, archive, archive_first } = understood;
+    let Understood { record, archive, archive_first, gist } = understood;
     held.shrink_to(archive.capacity() + record.memory_bytes());
-    Finished { record, archive, archive_first, host, kept, held }
+    Finished { record, archive, archive_first, gist, host, kept, held }
 }
 
 struct Understood {
     record: Box<VisitRecord>,
     archive: Vec<u8>,
     archive_first: u32,
+    gist: Option<Gist>,
 }
 
 /// What a response means: the record for the log and the bytes for the archive. `None` if its body is larger
@@ -142,6 +147,7 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
     let body = body.map(|decoded| decoded.body);
     let scratch = tools.scratch.lock().expect("nobody panics while borrowing buffers").pop();
     let mut scratch = scratch.unwrap_or_else(|| Scratch::new(tools.stages));
+    let mut gist = None;
     match (record.outcome, &visit.purpose) {
         (Outcome::Redirect, _) => follow_redirect(&mut record, fetched, tools),
         // Half a file may lack the half that forbids: it is as if there was no answer.
@@ -154,7 +160,7 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
         (Outcome::Ok, Purpose::Robots { .. }) => record.robots = body.as_deref().map(Into::into),
         (Outcome::Ok, Purpose::Page) => {
             if let Some(body) = &body {
-                read_page(&mut record, body, fetched.header("content-type"), tools, &mut scratch);
+                gist = Some(read_page(&mut record, body, fetched.header("content-type"), tools, &mut scratch));
             }
         }
         _ => {}
@@ -166,7 +172,7 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
         archive_first = write_records(&mut record, fetched, tools, &mut scratch.writer, &mut archive);
     }
     tools.scratch.lock().expect("nobody panics while borrowing buffers").push(scratch);
-    Some(Understood { record, archive, archive_first })
+    Some(Understood { record, archive, archive_first, gist })
 }
 
 fn begin_record(visit: &Visit, fetched: &Fetched, clock: Clock) -> VisitRecord {
@@ -256,12 +262,22 @@ fn wanted(url: &Url, depth: u32, tools: &Tools) -> bool {
     tools.filter.read().expect("nobody panics while replacing the filter").judge(url, depth).is_ok()
 }
 
-fn read_page(record: &mut VisitRecord, body: &[u8], content_type: Option<&str>, tools: &Tools, scratch: &mut Scratch) {
+fn read_page(
+    record: &mut VisitRecord,
+    body: &[u8],
+    content_type: Option<&str>,
+    tools: &Tools,
+    scratch: &mut Scratch,
+) -> Gist {
     record.fingerprint = xxhash_rust::xxh3::xxh3_64(body);
+    if tools.gists {
+        scratch.extractor.want_gist(&record.entry.url);
+    }
     page::parse_page_into(&mut scratch.extractor, body, content_type, &tools.parse, &mut scratch.page);
     let page = &scratch.page;
     record.title = page.title.as_deref().unwrap_or_default().into();
     record.links_unusable = page.links_dropped as u32;
+    let gist = if page.gist.is_empty() { Gist::of_bytes(record.fingerprint) } else { page.gist };
     if page.links_dropped > 0 {
         add_detail(record, &format!("{} links beyond the bounds left out", page.links_dropped));
     }
@@ -269,7 +285,7 @@ fn read_page(record: &mut VisitRecord, body: &[u8], content_type: Option<&str>, 
         add_detail(record, "text beyond the bound left out");
     }
     if !tools.stages.normalize {
-        return;
+        return gist;
     }
     let own = tools.normalizer.own_base(&record.entry.url);
     let base = page.base.as_deref().and_then(|href| tools.normalizer.base(href, Some(&own)).ok()).unwrap_or(own);
@@ -299,6 +315,7 @@ fn read_page(record: &mut VisitRecord, body: &[u8], content_type: Option<&str>, 
             add_detail(record, &format!("refresh not followed: more than {} redirects in a row", tools.redirects_max));
         }
     }
+    gist
 }
 
 /// Request, response (or a pointer to where the same body is) and metadata, each a gzip member.

@@ -68,12 +68,12 @@ fn play(args: &SimRunArgs, as_json: bool) -> Result<Exit> {
 
 fn tell(story: &Story, cpu_s: f64, wall_s: f64) -> Result<()> {
     let Story { seed, hosts, web_pages, events, visits, robots, pages, urls, dropped, retries, .. } = story;
-    let Story { crashes, torn, rebuilt, checkpoints, checks, digest, .. } = story;
+    let Story { crashes, torn, rebuilt, checkpoints, checks, digest, held, .. } = story;
     let days = story.virtual_ms as f64 / 86_400_000.0;
     let end = if story.finished { "nothing left to do" } else { "time is up" };
     out::line(&format!(
         "seed {seed}: {hosts} hosts, {web_pages} pages; {days:.2} virtual days, {end}\n  \
-         {visits} visits ({robots} robots.txt, {retries} repeated), {pages} pages, {urls} URLs found, {dropped} given up\n  \
+         {visits} visits ({robots} robots.txt, {retries} repeated), {pages} pages, {urls} URLs found, {dropped} given up, {held} held\n  \
          {crashes} crashes ({torn} in a write, {rebuilt} with the checkpoint damaged), {checkpoints} checkpoints\n  \
          {checks} checks, no promise broken; {events} events, {:.0} a CPU-second; {cpu_s:.1} CPU-s, {wall_s:.1} s, peak {} MiB\n  \
          digest {digest}",

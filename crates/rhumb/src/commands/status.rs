@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use rhumb_crawl::Engine;
-use rhumb_crawl::status::{self, Status};
+use rhumb_crawl::status::{self, Request, Status};
 use rhumb_store::Timestamp;
 use rhumb_store::disk::{DirLock, Disk, Overlay, RealDisk};
 
@@ -17,7 +17,7 @@ use crate::{Exit, out, usage};
 pub fn run(dir: &Path, json: bool) -> Result<Exit> {
     let config = crawl_directory(dir)?;
     if DirLock::is_held(dir)
-        && let Some(status) = status::ask(dir)
+        && let Some(status) = status::ask(dir, Request::Status)
     {
         if json {
             out::json(&status)?;
@@ -40,12 +40,14 @@ pub fn run(dir: &Path, json: bool) -> Result<Exit> {
     if json {
         out::json(&status)?;
     } else {
-        let headline = match status.state {
-            "finished" => "Finished: nothing is left to visit.".to_string(),
+        let figures = Figures::of(&status)?;
+        let headline = match (status.state, display::held(&figures)) {
+            ("finished", Some(held)) => format!("Finished; {held}. Run it again to try them."),
+            ("finished", None) => "Finished: nothing is left to visit.".to_string(),
             _ => format!("Stopped. To go on: rhumb crawl --dir {}", out::shell(dir)),
         };
         out::line(&headline)?;
-        out::line(&display::summary(&Figures::of(&status)?))?;
+        out::line(&display::summary(&figures))?;
     }
     Ok(Exit::Done)
 }

@@ -18,5 +18,6 @@ mod crash;
 mod hostile;
 mod life_of_a_url;
 mod polite;
+mod traps;
 mod web;
 mod wire;

@@ -30,7 +30,7 @@ pub(super) enum Showing {
     LongChain,
     /// Issuers that vouch for each other in circles, so that there are many ways and none ends.
     Maze,
-    /// One without fault, and twenty thousand tickets for later sessions.
+    /// One without fault, and three thousand tickets for later sessions.
     Tickets,
     /// One with a thousand names, about as large as rustls will take.
     ManyNames,
@@ -39,7 +39,7 @@ pub(super) enum Showing {
 const CHAIN_LINKS: usize = 20;
 const MAZE_ISSUERS: usize = 24;
 const NAMES: usize = 1_000;
-const TICKETS: usize = 20_000;
+const TICKETS: usize = 3_000;
 
 type Made<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 type Issuer = CertifiedIssuer<'static, KeyPair>;

@@ -157,7 +157,7 @@ pub(super) const KINDS: &[Kind] = &[
     },
     Kind {
         name: "tls-tickets",
-        about: "twenty thousand tickets for later sessions before the first answer",
+        about: "three thousand tickets for later sessions before the first answer",
         serve: Serve::Raw(|wire| page(wire, Showing::Tickets)),
         ..SHUT
     },

@@ -183,7 +183,7 @@ fn begin_record(visit: &Visit, fetched: &Fetched, clock: Clock) -> VisitRecord {
 }
 
 /// `Retry-After` as seconds or as a date; nonsense is as if it was not there.
-fn retry_after_ms(value: &str, now: rhumb_core::Timestamp) -> Option<u64> {
+pub(crate) fn retry_after_ms(value: &str, now: rhumb_core::Timestamp) -> Option<u64> {
     if let Ok(seconds) = value.parse::<u64>() {
         return seconds.checked_mul(1_000);
     }

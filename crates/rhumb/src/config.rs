@@ -267,7 +267,12 @@ impl Config {
     /// Reads a file; the error says which key, where.
     pub fn read(path: &Path) -> Result<Config> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        toml::from_str(&text).map_err(|e| anyhow::anyhow!("{}: {}", path.display(), one_line(&e, &text)))
+        Config::from_text(&text).map_err(|e| anyhow::anyhow!("{}: {e}", path.display()))
+    }
+
+    /// Reads a file's text; the error is one line.
+    pub fn from_text(text: &str) -> Result<Config, String> {
+        toml::from_str(text).map_err(|e| one_line(&e, text))
     }
 
     /// The settings of an existing crawl directory, or nothing if it is not one.

@@ -10,7 +10,7 @@ pub mod bare;
 pub mod budget;
 mod connect;
 mod exchange;
-mod tee;
+pub(crate) mod tee;
 #[cfg(test)]
 mod tests;
 pub mod tls;

@@ -22,7 +22,7 @@ use crate::record::Record;
 use crate::seen::ContentSeen;
 use crate::sieve::{FingerprintSet, Offered, Sieve, SieveConfig, SieveDone, SieveWork};
 use crate::url::Url;
-use crate::visit::{Entry, VisitRecord};
+use crate::visit::{Entry, LinkKind, VisitRecord};
 
 /// Where the state keeps its files.
 pub const STATE_DIRS: [&str; 3] = [rhumb_store::fifo::DIR, crate::sieve::DIR, crate::frontier::HOSTS_DIR];
@@ -197,6 +197,7 @@ impl Crawl {
                 self.count(*outcome);
             }
             Record::Visited(visit) => self.fold_visit(visit, found)?,
+            Record::Rule(change, at) => self.frontier.traps.apply(change, *at),
         }
         self.position = position;
         self.last_alive = self.last_alive.max(record.at());
@@ -237,12 +238,14 @@ impl Crawl {
         // A redirect is the same page under another name: no deeper, but one redirect further on.
         let redirected = visit.outcome == Outcome::Redirect;
         let entry = &visit.entry;
-        let redirects = if redirected { entry.redirects.saturating_add(1) } else { 0 };
         let depth = if redirected { entry.depth } else { entry.depth.saturating_add(1) };
-        if redirects > self.redirects_max {
-            return Ok(());
-        }
         for link in visit.links.iter().filter(|l| l.wanted) {
+            // So is a page that sends its reader on, though it is a page of its own.
+            let sent_on = redirected || link.kind == LinkKind::Refresh;
+            let redirects = if sent_on { entry.redirects.saturating_add(1) } else { 0 };
+            if redirects > self.redirects_max {
+                continue;
+            }
             let seed = redirected && entry.seed;
             if seed && !self.leads.contains(&link.url) {
                 self.leads.push(link.url.clone());

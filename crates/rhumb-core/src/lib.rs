@@ -23,6 +23,7 @@ pub mod sieve;
 pub mod sitemap;
 pub mod sketch;
 pub mod splitter;
+pub mod traps;
 pub mod url;
 pub mod visit;
 

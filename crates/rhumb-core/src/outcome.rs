@@ -52,6 +52,8 @@ pub enum Outcome {
     BadRedirect = 22,
     /// The chain of redirects is longer than allowed.
     TooManyRedirects = 23,
+    /// The body is in a content coding that cannot be undone.
+    BadCoding = 24,
     /// robots.txt forbids it.
     RobotsDisallowed = 30,
     /// robots.txt could not be had, so nothing may be fetched.
@@ -65,7 +67,7 @@ pub enum Outcome {
 use Outcome::*;
 
 /// All outcomes, in the order of their codes.
-pub const ALL: [Outcome; 26] = [
+pub const ALL: [Outcome; 27] = [
     Ok,
     NotModified,
     Redirect,
@@ -88,6 +90,7 @@ pub const ALL: [Outcome; 26] = [
     HeadTooLarge,
     BadRedirect,
     TooManyRedirects,
+    BadCoding,
     RobotsDisallowed,
     RobotsUnreachable,
     HostDown,
@@ -134,6 +137,7 @@ impl Outcome {
             HeadTooLarge => "head_too_large",
             BadRedirect => "bad_redirect",
             TooManyRedirects => "too_many_redirects",
+            BadCoding => "bad_coding",
             RobotsDisallowed => "robots_disallowed",
             RobotsUnreachable => "robots_unreachable",
             HostDown => "host_down",

@@ -9,6 +9,7 @@ use rhumb_store::archive::ArchiveRef;
 use rhumb_store::codec::{Malformed, Put, Take};
 
 use crate::outcome::Outcome;
+use crate::traps::RuleChange;
 use crate::url::{Fingerprint, Host, Url};
 use crate::visit::{Entry, LinkKind, Outlink, Purpose, Validators, VisitRecord};
 
@@ -39,6 +40,8 @@ pub enum Record {
         /// When.
         at: Timestamp,
     },
+    /// A rule about the URLs of a site was learned, retracted or undone.
+    Rule(RuleChange, Timestamp),
     /// The process was alive.
     Alive(Timestamp),
     /// The process ended in order; nothing was in flight.
@@ -56,6 +59,7 @@ impl Record {
             Record::Dropped { .. } => 5,
             Record::Alive(_) => 6,
             Record::Closed(_) => 7,
+            Record::Rule(..) => 9,
         }
     }
 
@@ -63,6 +67,7 @@ impl Record {
     pub fn at(&self) -> Timestamp {
         match self {
             Record::Opened(at) | Record::Alive(at) | Record::Closed(at) | Record::Seed(_, at) => *at,
+            Record::Rule(_, at) => *at,
             Record::Issued { at, .. } | Record::Dropped { at, .. } => *at,
             Record::Visited(v) => v.ended,
         }
@@ -83,6 +88,7 @@ impl Record {
                 into.put_bytes(&entry.to_bytes());
             }
             Record::Visited(visit) => put_visit(visit, into),
+            Record::Rule(change, _) => change.put(into),
         }
     }
 
@@ -104,6 +110,7 @@ impl Record {
             }
             6 => Record::Alive(at),
             7 => Record::Closed(at),
+            9 => Record::Rule(RuleChange::take(&mut from)?, at),
             _ => return Err(Malformed("a record of unknown kind")),
         })
     }
@@ -117,6 +124,8 @@ const ARCHIVED: u8 = 16;
 const ADDRESS: u8 = 32;
 const RETRY_AFTER: u8 = 64;
 const ROBOTS_BODY: u8 = 128;
+/// The first of more flags, which come last and only if there are any.
+const NOTHING_NEW: u8 = 1;
 
 /// Appends a visit's payload behind its end time.
 fn put_visit(visit: &VisitRecord, into: &mut Vec<u8>) {
@@ -177,6 +186,10 @@ fn put_visit(visit: &VisitRecord, into: &mut Vec<u8>) {
         into.put_str(&url[shared..]);
         into.put_str(&link.text);
         previous = url;
+    }
+    let more = flag(visit.nothing_new, NOTHING_NEW);
+    if more != 0 {
+        into.put_u8(more);
     }
 }
 
@@ -246,6 +259,9 @@ fn take_visit(from: &mut Take<'_>, ended: Timestamp) -> Result<VisitRecord, Malf
             nofollow: flags & 16 != 0,
             wanted: flags & 32 != 0,
         });
+    }
+    if !from.is_empty() {
+        visit.nothing_new = from.u8()? & NOTHING_NEW != 0;
     }
     Ok(visit)
 }

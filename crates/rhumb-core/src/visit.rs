@@ -253,6 +253,8 @@ pub struct VisitRecord {
     pub digest: Option<[u8; 20]>,
     /// Fingerprint of a page's decoded body.
     pub fingerprint: u64,
+    /// Whether the page says nothing that its registrable domain had not said before.
+    pub nothing_new: bool,
     /// Where the same body was archived before.
     pub duplicate_of: Option<Box<str>>,
     /// Where its records lie in the archive.
@@ -287,6 +289,7 @@ impl VisitRecord {
             validators: Validators::default(),
             digest: None,
             fingerprint: 0,
+            nothing_new: false,
             duplicate_of: None,
             archived: None,
             title: "".into(),

@@ -16,6 +16,7 @@ use rhumb_core::frontier::Next;
 use rhumb_core::handover::Batch;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::record::Record;
+use rhumb_core::traps::{Rule, RuleChange, State};
 use rhumb_core::url::{Host, Normalizer, Url};
 use rhumb_core::visit::{Entry, Visit};
 use rhumb_store::archive::{self, Archive, ArchiveIndex};
@@ -36,7 +37,7 @@ use crate::fetch::{Fetcher, tls};
 use crate::pipeline::{self, Finished, Tools};
 use crate::settings::Settings;
 use crate::shard::{Command, Shard};
-use crate::status::{self, Answering, Shared, Status};
+use crate::status::{self, Answering, Request, RuleReport, Shared, Status};
 
 /// Our machinery failing: the crawl stops, resumable.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +64,7 @@ pub(crate) enum Event {
     Synced(Result<(), StoreError>),
     Worked(Result<WorkDone, StoreError>),
     Checkpointed(Result<(), StoreError>),
+    Asked(Request, tokio::sync::oneshot::Sender<Vec<u8>>),
     Panicked,
 }
 
@@ -168,6 +170,17 @@ impl Engine {
         self.commit()
     }
 
+    /// Undoes the rule of this number: what it held back goes on. False if there is no such rule, or it is not in force.
+    pub fn undo(&mut self, number: u32) -> Result<bool, CrawlError> {
+        let active = |rule: &&Rule| rule.number == number && rule.state == State::Active;
+        if !self.crawl.frontier.traps.rules().iter().any(|rule| active(&rule)) {
+            return Ok(false);
+        }
+        self.record(&Record::Rule(RuleChange::Undone(number), self.clock.now()))?;
+        self.commit()?;
+        Ok(true)
+    }
+
     /// The figures, renewed while the crawl runs.
     pub fn status(&self) -> Shared {
         self.status.clone()
@@ -201,7 +214,7 @@ impl Engine {
         let resolver =
             Resolver::new(self.settings.dns.clone()).map_err(|e| CrawlError::System("open DNS sockets", e))?;
         let mut shards = self.start_shards(&events)?;
-        let answering = Answering::start(&self.root, self.status.clone());
+        let answering = Answering::start(&self.root, self.status.clone(), events.clone());
         if let Err(e) = &answering {
             tracing::warn!(error = %e, "no status socket; `rhumb status` will not see this crawl while it runs");
         }
@@ -325,7 +338,13 @@ impl Engine {
                 }
                 record.retry =
                     record.purpose.is_page() && self.crawl.frontier.will_retry(&record.entry, record.outcome);
+                let Some(gist) = finished.gist else { return self.record(&Record::Visited(record)) };
+                record.nothing_new = !self.crawl.frontier.traps.is_news(&record.entry.url, &gist);
+                let (url, useful, at) = (record.entry.url.clone(), !record.nothing_new, record.ended);
                 self.record(&Record::Visited(record))?;
+                if let Some(change) = self.crawl.frontier.traps.observe(&url, &gist, useful) {
+                    self.record(&Record::Rule(change, at))?;
+                }
             }
             Event::Resolved(host, answer) => {
                 self.dns_idle.lookups -= 1;
@@ -345,6 +364,12 @@ impl Engine {
             Event::Checkpointed(done) => {
                 chores.checkpointing = false;
                 done?;
+            }
+            Event::Asked(request, answer) => {
+                if let Request::Undo(number) = request {
+                    self.undo(number)?;
+                }
+                let _ = answer.send(serde_json::to_vec(&RuleReport::all(&self.crawl)).unwrap_or_default());
             }
             Event::Panicked => return Err(CrawlError::Panicked),
         }
@@ -569,6 +594,7 @@ impl Engine {
             seen: self.crawl.seen.clone(),
             decode: self.settings.decode,
             parse: self.settings.parse.clone(),
+            gists: self.settings.crawl.frontier.traps.learn,
             redirects_max: self.settings.crawl.redirects_max,
             archive: self.settings.archive,
             scratch: Mutex::default(),

@@ -1,4 +1,5 @@
-//! Doors for the fuzz targets to readers that have none of their own: heads as they pass, answers of DNS, Retry-After.
+//! Doors for the fuzz targets to readers that have none of their own: heads and frames as they pass, answers of
+//! DNS, Retry-After.
 //!
 //! No part of the crawler uses them; `rhumb-fuzz` does.
 
@@ -7,14 +8,22 @@ use std::net::IpAddr;
 use rhumb_core::Timestamp;
 
 use crate::dns::wire::{ADDRESSES_MAX, Family, LINKS_MAX, Reply, WireName, parse_reply};
+use crate::fetch::frames::FrameMeter;
 use crate::fetch::tee::Passed;
 
 /// The response head that is kept when these pieces come in one after the other.
 pub fn head_of<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, head_bytes_max: usize) -> Vec<u8> {
     let mut passed = Passed::default();
-    passed.reset(head_bytes_max);
-    pieces.into_iter().for_each(|piece| passed.see(piece));
+    passed.reset(head_bytes_max, usize::MAX);
+    pieces.into_iter().for_each(|piece| passed.copy_head(piece));
     passed.take_head()
+}
+
+/// What the meter of HTTP/2 frames says when all these pieces have passed, whatever it said before.
+pub fn frames_of<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, head_bytes_max: usize) -> Result<(), String> {
+    let mut meter = FrameMeter::default();
+    meter.refill(head_bytes_max, 64);
+    pieces.into_iter().fold(Ok(()), |_, piece| meter.see(piece).map_err(|excess| excess.to_string()))
 }
 
 /// `Retry-After` in milliseconds from `now`.

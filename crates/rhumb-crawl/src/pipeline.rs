@@ -3,13 +3,12 @@
 //! The frontier has resolved the name and judged robots.txt before a visit is issued; what happens here touches only
 //! this visit. The result goes back to the engine, which commits it.
 
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex, RwLock};
 
 use rhumb_core::filter::Filter;
 use rhumb_core::outcome::Outcome;
-use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits};
-use rhumb_core::page::{self, Extractor, Page, ParseOptions};
+use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits, Decoded};
+use rhumb_core::page::{self, Extractor, Gist, Page, ParseOptions};
 use rhumb_core::robots::ROBOTS_BYTES_MAX;
 use rhumb_core::seen::ContentSeen;
 use rhumb_core::url::{Base, Host, Normalizer, Url};
@@ -30,6 +29,9 @@ const INLINE_BYTES_MAX: usize = 256 << 10;
 /// So are those that become larger than this when decoded.
 const INLINE_DECODED_MAX: usize = 2 << 20;
 
+/// Of a Location that cannot be used, the log keeps so much.
+const LOCATION_CHARS_SHOWN: usize = 200;
+
 /// Everything a visit needs, shared by the visits of one thread.
 pub struct Tools {
     /// Fetches.
@@ -46,6 +48,8 @@ pub struct Tools {
     pub decode: DecodeLimits,
     /// What is taken out of a page.
     pub parse: ParseOptions,
+    /// Whether the gist of each page is taken, for what is learned of traps.
+    pub gists: bool,
     /// Redirects in a row that are followed.
     pub redirects_max: u8,
     /// Whether pages are archived.
@@ -82,6 +86,8 @@ pub struct Finished {
     pub archive: Vec<u8>,
     /// Bytes of its first record, the response.
     pub archive_first: u32,
+    /// What the page says, in a few phrases; nothing if it is no page.
+    pub gist: Option<Gist>,
     /// Who was visited.
     pub host: Host,
     /// Whether the connection is still open.
@@ -114,15 +120,16 @@ pub async fn visit(visit: Box<Visit>, tools: &Arc<Tools>) -> Finished {
             tokio::task::spawn_blocking(handle).await.unwrap_or_else(|e| panic!("{e}"))
         }
     };
-    let Understood { record, archive, archive_first } = understood;
+    let Understood { record, archive, archive_first, gist } = understood;
     held.shrink_to(archive.capacity() + record.memory_bytes());
-    Finished { record, archive, archive_first, host, kept, held }
+    Finished { record, archive, archive_first, gist, host, kept, held }
 }
 
 struct Understood {
     record: Box<VisitRecord>,
     archive: Vec<u8>,
     archive_first: u32,
+    gist: Option<Gist>,
 }
 
 /// What a response means: the record for the log and the bytes for the archive. `None` if its body is larger
@@ -134,8 +141,13 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
         (Outcome::Ok, Purpose::Page) if tools.stages.extract => Some(decoded(fetched, tools, decoded_bytes_max)?),
         _ => None,
     };
+    if let Some(body) = &body {
+        note_coding(&mut record, body);
+    }
+    let body = body.map(|decoded| decoded.body);
     let scratch = tools.scratch.lock().expect("nobody panics while borrowing buffers").pop();
     let mut scratch = scratch.unwrap_or_else(|| Scratch::new(tools.stages));
+    let mut gist = None;
     match (record.outcome, &visit.purpose) {
         (Outcome::Redirect, _) => follow_redirect(&mut record, fetched, tools),
         // Half a file may lack the half that forbids: it is as if there was no answer.
@@ -148,7 +160,7 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
         (Outcome::Ok, Purpose::Robots { .. }) => record.robots = body.as_deref().map(Into::into),
         (Outcome::Ok, Purpose::Page) => {
             if let Some(body) = &body {
-                read_page(&mut record, body, fetched.header("content-type"), tools, &mut scratch);
+                gist = Some(read_page(&mut record, body, fetched.header("content-type"), tools, &mut scratch));
             }
         }
         _ => {}
@@ -160,7 +172,7 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
         archive_first = write_records(&mut record, fetched, tools, &mut scratch.writer, &mut archive);
     }
     tools.scratch.lock().expect("nobody panics while borrowing buffers").push(scratch);
-    Some(Understood { record, archive, archive_first })
+    Some(Understood { record, archive, archive_first, gist })
 }
 
 fn begin_record(visit: &Visit, fetched: &Fetched, clock: Clock) -> VisitRecord {
@@ -184,8 +196,9 @@ fn begin_record(visit: &Visit, fetched: &Fetched, clock: Clock) -> VisitRecord {
 
 /// `Retry-After` as seconds or as a date; nonsense is as if it was not there.
 pub(crate) fn retry_after_ms(value: &str, now: rhumb_core::Timestamp) -> Option<u64> {
-    if let Ok(seconds) = value.parse::<u64>() {
-        return seconds.checked_mul(1_000);
+    if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) {
+        // A number beyond all bounds is meant to be long.
+        return Some(value.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1_000));
     }
     let at = httpdate::parse_http_date(value).ok()?;
     let at_ms = at.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis() as u64;
@@ -195,9 +208,15 @@ pub(crate) fn retry_after_ms(value: &str, now: rhumb_core::Timestamp) -> Option<
 fn follow_redirect(record: &mut VisitRecord, fetched: &Fetched, tools: &Tools) {
     let location = fetched.headers.get("location").map(|v| String::from_utf8_lossy(v.as_bytes()));
     let base = tools.normalizer.own_base(&record.entry.url);
-    let target = location.ok_or_else(|| "no Location".to_string()).and_then(|location| {
-        tools.normalizer.normalize(&location, Some(&base)).map_err(|e| format!("Location {location:?}: {e}"))
-    });
+    let target = match location {
+        None => Err("no Location".to_string()),
+        Some(location) if location.trim().is_empty() => Err("Location is empty".to_string()),
+        Some(location) => tools.normalizer.normalize(&location, Some(&base)).map_err(|e| {
+            let shown: String = location.chars().take(LOCATION_CHARS_SHOWN).collect();
+            let dots = if shown.len() < location.len() { "…" } else { "" };
+            format!("Location {shown:?}{dots}: {e}")
+        }),
+    };
     match target {
         Err(why) => {
             record.outcome = Outcome::BadRedirect;
@@ -216,26 +235,57 @@ fn follow_redirect(record: &mut VisitRecord, fetched: &Fetched, tools: &Tools) {
 }
 
 /// The body without its codings; `None` if it is larger than `bytes_max` and may be.
-fn decoded<'a>(fetched: &'a Fetched, tools: &Tools, bytes_max: usize) -> Option<Cow<'a, [u8]>> {
+fn decoded<'a>(fetched: &'a Fetched, tools: &Tools, bytes_max: usize) -> Option<Decoded<'a>> {
     let codings = fetched.header("content-encoding").unwrap_or_default();
     let decoded_bytes_max = tools.decode.decoded_bytes_max.min(bytes_max);
     let decoded = coding::decode(codings, &fetched.body, &DecodeLimits { decoded_bytes_max, ..tools.decode });
     let too_large = matches!(decoded.problem, Some(CodingProblem::Cut { .. }));
-    if too_large && decoded_bytes_max < tools.decode.decoded_bytes_max { None } else { Some(decoded.body) }
+    if too_large && decoded_bytes_max < tools.decode.decoded_bytes_max { None } else { Some(decoded) }
+}
+
+/// What was wrong with a body's codings, for the log. A body of which nothing can be read is no page.
+fn note_coding(record: &mut VisitRecord, decoded: &Decoded<'_>) {
+    let Some(problem) = &decoded.problem else { return };
+    add_detail(record, &problem.to_string());
+    if decoded.is_unreadable() {
+        record.outcome = Outcome::BadCoding;
+    } else {
+        record.truncated |= problem.is_loss();
+    }
+}
+
+fn add_detail(record: &mut VisitRecord, more: &str) {
+    record.detail = if record.detail.is_empty() { more.into() } else { format!("{}; {more}", record.detail).into() };
 }
 
 fn wanted(url: &Url, depth: u32, tools: &Tools) -> bool {
     tools.filter.read().expect("nobody panics while replacing the filter").judge(url, depth).is_ok()
 }
 
-fn read_page(record: &mut VisitRecord, body: &[u8], content_type: Option<&str>, tools: &Tools, scratch: &mut Scratch) {
+fn read_page(
+    record: &mut VisitRecord,
+    body: &[u8],
+    content_type: Option<&str>,
+    tools: &Tools,
+    scratch: &mut Scratch,
+) -> Gist {
     record.fingerprint = xxhash_rust::xxh3::xxh3_64(body);
+    if tools.gists {
+        scratch.extractor.want_gist(&record.entry.url);
+    }
     page::parse_page_into(&mut scratch.extractor, body, content_type, &tools.parse, &mut scratch.page);
     let page = &scratch.page;
     record.title = page.title.as_deref().unwrap_or_default().into();
     record.links_unusable = page.links_dropped as u32;
+    let gist = if page.gist.is_empty() { Gist::of_bytes(record.fingerprint) } else { page.gist };
+    if page.links_dropped > 0 {
+        add_detail(record, &format!("{} links beyond the bounds left out", page.links_dropped));
+    }
+    if page.truncated {
+        add_detail(record, "text beyond the bound left out");
+    }
     if !tools.stages.normalize {
-        return;
+        return gist;
     }
     let own = tools.normalizer.own_base(&record.entry.url);
     let base = page.base.as_deref().and_then(|href| tools.normalizer.base(href, Some(&own)).ok()).unwrap_or(own);
@@ -257,7 +307,15 @@ fn read_page(record: &mut VisitRecord, body: &[u8], content_type: Option<&str>, 
     }
     if let Some(refresh) = &page.refresh {
         add(&refresh.href, "", LinkKind::Refresh, false, &base);
+        // A page that sends its reader on is one more redirect in a row.
+        if record.entry.redirects >= tools.redirects_max
+            && let Some(link) = record.links.last_mut().filter(|l| l.kind == LinkKind::Refresh)
+        {
+            link.wanted = false;
+            add_detail(record, &format!("refresh not followed: more than {} redirects in a row", tools.redirects_max));
+        }
     }
+    gist
 }
 
 /// Request, response (or a pointer to where the same body is) and metadata, each a gzip member.

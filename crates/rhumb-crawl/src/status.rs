@@ -1,20 +1,31 @@
 //! What people and programs are told about a crawl, while it runs and after.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rhumb_core::Timestamp;
 use rhumb_core::crawl::Crawl;
 use rhumb_core::outcome::Outcome;
+use rhumb_core::traps::Rule;
 use serde::Serialize;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixListener;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+
+use crate::engine::Event;
 
 /// Name of the socket in a crawl directory.
 pub const SOCKET: &str = "rhumb.sock";
+
+/// A longer request is none of ours.
+const REQUEST_BYTES_MAX: u64 = 64;
+/// How long a request may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The figures of a crawl.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -27,6 +38,8 @@ pub struct Status {
     pub urls_seen: u64,
     /// URLs waiting in the frontier.
     pub urls_waiting: u64,
+    /// URLs that learned rules hold back.
+    pub urls_aside: u64,
     /// Hosts known.
     pub hosts: u64,
     /// Body bytes on the wire.
@@ -74,6 +87,7 @@ impl Status {
             pages: totals.pages,
             urls_seen: crawl.sieve.len(),
             urls_waiting: figures.urls_waiting + figures.in_flight_pages,
+            urls_aside: figures.urls_aside,
             hosts: figures.hosts,
             bytes: totals.bytes,
             outcomes: totals.outcomes.iter().filter_map(name).collect(),
@@ -92,6 +106,53 @@ impl Status {
             peak_rss_bytes: 0,
             dns_idle_share: 0.0,
         }
+    }
+}
+
+/// A rule that was learned about a site's URLs, for people and programs.
+#[derive(Clone, Debug, Serialize)]
+pub struct RuleReport {
+    /// Counted from 1, in the order they were learned.
+    pub number: u32,
+    /// "active", "retracted" (exploring showed that it is wrong) or "undone" (by the user).
+    pub state: &'static str,
+    /// What kind of rule it is.
+    pub kind: &'static str,
+    /// The rule as a sentence.
+    pub rule: String,
+    /// When it was learned.
+    pub learned: String,
+    /// Pages that bore it out.
+    pub pages: u32,
+    /// Pages that contradicted it.
+    pub against: u32,
+    /// Some of the pages that bore it out.
+    pub samples: Vec<String>,
+    /// URLs held back: requests saved.
+    pub saved: u64,
+    /// URLs fetched to see whether it still holds.
+    pub explored: u64,
+    /// Of these, pages that had something new.
+    pub surprises: u64,
+}
+
+impl RuleReport {
+    /// All rules of a crawl.
+    pub fn all(crawl: &Crawl) -> Vec<RuleReport> {
+        let report = |rule: &Rule| RuleReport {
+            number: rule.number,
+            state: rule.state.name(),
+            kind: rule.pattern.kind.name(),
+            rule: rule.pattern.sentence(),
+            learned: rule.learned.to_string(),
+            pages: rule.evidence.pages,
+            against: rule.evidence.against,
+            samples: rule.evidence.samples.iter().map(|s| s.to_string()).collect(),
+            saved: rule.held,
+            explored: rule.explored,
+            surprises: rule.surprises,
+        };
+        crawl.frontier.traps.rules().iter().map(report).collect()
     }
 }
 
@@ -123,23 +184,66 @@ fn memory_line(name: &str) -> u64 {
 /// A status that the engine renews and others read.
 pub type Shared = Arc<Mutex<Status>>;
 
-/// Answers on the socket of a running crawl: whoever connects is sent the status as one JSON document.
+/// What can be asked of a running crawl, in one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// The figures.
+    Status,
+    /// The rules it has learned.
+    Traps,
+    /// That the rule of this number be undone; answered with the rules.
+    Undo(u32),
+}
+
+impl Request {
+    fn line(self) -> String {
+        match self {
+            Request::Status => "status\n".to_string(),
+            Request::Traps => "traps\n".to_string(),
+            Request::Undo(number) => format!("undo {number}\n"),
+        }
+    }
+
+    fn read(line: &str) -> Option<Request> {
+        match line.trim_end() {
+            // Whoever only connects wants to know how far it is.
+            "" | "status" => Some(Request::Status),
+            "traps" => Some(Request::Traps),
+            other => other.strip_prefix("undo ").and_then(|n| n.parse().ok()).map(Request::Undo),
+        }
+    }
+}
+
+/// Answers on the socket of a running crawl: whoever connects and sends a [`Request`] gets one JSON document. Whoever may enter the
+/// directory may ask.
 pub(crate) struct Answering {
     path: PathBuf,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Answering {
-    pub fn start(root: &Path, status: Shared) -> io::Result<Answering> {
+    pub fn start(root: &Path, status: Shared, events: UnboundedSender<Event>) -> io::Result<Answering> {
         let path = root.join(SOCKET);
         let _ = std::fs::remove_file(&path);
         let listener = at_socket(root, |short| UnixListener::bind(short))?;
         let task = tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                let status = status.lock().expect("nobody panics while copying the status").clone();
-                if let Ok(json) = serde_json::to_vec(&status) {
-                    let _ = stream.write_all(&json).await;
-                }
+                let mut line = String::new();
+                let mut reader = BufReader::new((&mut stream).take(REQUEST_BYTES_MAX));
+                let _ = tokio::time::timeout(PATIENCE, reader.read_line(&mut line)).await;
+                drop(reader);
+                let json = match Request::read(&line) {
+                    Some(Request::Status) => {
+                        serde_json::to_vec(&*status.lock().expect("nobody panics while copying the status")).ok()
+                    }
+                    Some(request) => {
+                        let (answer, answered) = oneshot::channel();
+                        let _ = events.send(Event::Asked(request, answer));
+                        answered.await.ok()
+                    }
+                    None => None,
+                };
+                let _ = stream.write_all(&json.unwrap_or_default()).await;
             }
         });
         Ok(Answering { path, task })
@@ -160,8 +264,9 @@ fn at_socket<T>(root: &Path, f: impl FnOnce(&Path) -> io::Result<T>) -> io::Resu
 }
 
 /// Asks the process that runs the crawl in `root`. `None` if there is none.
-pub fn ask(root: &Path) -> Option<serde_json::Value> {
-    let stream = at_socket(root, |short| std::os::unix::net::UnixStream::connect(short)).ok()?;
-    stream.set_read_timeout(Some(std::time::Duration::from_secs(5))).ok()?;
+pub fn ask(root: &Path, request: Request) -> Option<serde_json::Value> {
+    let mut stream = at_socket(root, |short| std::os::unix::net::UnixStream::connect(short)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    stream.write_all(request.line().as_bytes()).ok()?;
     serde_json::from_reader(stream).ok()
 }

@@ -1,9 +1,9 @@
-//! HTTP heads: copied as they pass, archived, read back; and `Retry-After`.
+//! HTTP heads: copied as they pass, archived, read back; HTTP/2 frames, counted as they pass; and `Retry-After`.
 //!
 //! Input: a byte that says where the stream is cut into pieces, then what a server sends.
 
 use rhumb_core::Timestamp;
-use rhumb_crawl::fuzzing::{head_of, retry_after_ms};
+use rhumb_crawl::fuzzing::{frames_of, head_of, retry_after_ms};
 use rhumb_store::warc::http::{HttpHead, head_length, synth_head};
 use rhumb_store::warc::{Capture, RecordIds, RecordWriter, Response, Truncated, WarcReader, check};
 
@@ -19,6 +19,9 @@ pub fn run(data: &[u8]) {
     assert!(head.len() <= HEAD_BYTES_MAX);
     let step = usize::from(cut) % 17 + 1;
     assert_eq!(head_of(stream.chunks(step), HEAD_BYTES_MAX), head, "in pieces of {step}");
+    if !stream.is_empty() {
+        assert_eq!(frames_of(stream.chunks(step), 64), frames_of([stream], 64), "frames in pieces of {step}");
+    }
     as_the_parser_sees_it(stream, &head);
 
     let parsed = HttpHead::parse(stream);

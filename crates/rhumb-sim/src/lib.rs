@@ -14,6 +14,8 @@
 //! - when pages link to other hosts at all, every host is reachable from host 0;
 //! - the same URL at the same time gives the same bytes, in any process, in any order.
 //!
+//! [`hostile`] is the web's other face: one host for every mistake and every attack, on sockets of its own.
+//!
 //! [`FailingDisk`] is the other adversary: a disk whose n-th write fails, tears or finds no space.
 //!
 //! Read [`web`] first, then [`web::links`](Web::links), then [`server`].
@@ -30,6 +32,7 @@
 
 pub mod failing_disk;
 mod hash;
+pub mod hostile;
 mod serve;
 pub mod server;
 mod text;
@@ -38,8 +41,9 @@ pub mod virtual_time;
 pub mod web;
 
 pub use failing_disk::{FailingDisk, Failure};
+pub use hostile::{HostileConfig, HostileServer};
 pub use serve::{ServeArgs, serve_blocking};
-pub use server::dns::DnsConfig;
+pub use server::dns::{DnsConfig, Others};
 pub use server::log::{ConnectionEntry, LogConfig, LogEntry, LogView};
 pub use server::{Server, ServerConfig};
 pub use truth::{Reached, Scope, Truth};

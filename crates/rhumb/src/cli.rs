@@ -60,6 +60,14 @@ pub enum Command {
         /// The URL.
         url: String,
     },
+    /// Show what was learned of sites that make up URLs without end, why, and what it saved; undo it.
+    Traps {
+        /// Crawl directory.
+        dir: PathBuf,
+        /// Undo the rule of this number: what it held back is fetched after all.
+        #[arg(long, value_name = "N")]
+        undo: Option<u32>,
+    },
     /// Judge URLs by a robots.txt.
     Robots {
         #[command(subcommand)]

@@ -15,6 +15,7 @@ use rhumb_core::page::{ExtractOptions, ParseOptions};
 use rhumb_core::priority::{LEVELS, Prioritizer};
 use rhumb_core::robots::product_token;
 use rhumb_core::sieve::SieveConfig;
+use rhumb_core::traps::TrapsConfig;
 use rhumb_core::url::{NormalizeOptions, ShapeLimits};
 use rhumb_crawl::Settings;
 use rhumb_crawl::dns::DnsConfig;
@@ -47,6 +48,7 @@ pub struct Config {
     pub url: UrlSection,
     pub dns: DnsSection,
     pub net: NetSection,
+    pub traps: TrapsConfig,
     pub storage: StorageSection,
     pub priority: Vec<PriorityRule>,
 }
@@ -212,12 +214,24 @@ impl Default for UrlSection {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DnsSection {
     /// Name servers as address:port; none: those of the system.
     pub servers: Vec<SocketAddr>,
     pub ipv6: bool,
+    /// How long each attempt waits for an answer; there are as many attempts.
+    pub waits: Vec<Span>,
+    /// How long a question over TCP may take.
+    pub tcp: Span,
+}
+
+impl Default for DnsSection {
+    fn default() -> Self {
+        let usual = DnsConfig::with_servers(Vec::new());
+        let waits = usual.schedule.into_iter().map(Span).collect();
+        DnsSection { servers: Vec::new(), ipv6: usual.ipv6, waits, tcp: Span(usual.tcp_wait) }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -327,8 +341,13 @@ impl Config {
         } else {
             DnsConfig::with_servers(self.dns.servers.clone())
         };
+        if self.dns.waits.is_empty() {
+            bail!("dns.waits: at least one attempt");
+        }
         dns.ipv6 = self.dns.ipv6;
-        dns.cache_entries_max = shares.dns / 256;
+        dns.schedule = self.dns.waits.iter().map(|wait| wait.0).collect();
+        dns.tcp_wait = self.dns.tcp.0;
+        dns.cache_entries_max = shares.dns / rhumb_crawl::dns::ENTRY_BYTES;
         let filter = FilterConfig {
             scope: c.scope,
             include: c.include.clone(),
@@ -434,6 +453,7 @@ impl Config {
                 retry_after_ms_max: p.retry_after_max.ms(),
                 keep_alive_ms: p.keep_alive.ms(),
                 idle_max: idle_max(c.workers, shares.connections),
+                traps: TrapsConfig { bytes_max: shares.traps, ..self.traps.clone() },
                 revisit_ms: c.continuous.then(|| c.revisit.ms()),
                 ..FrontierConfig::default()
             }

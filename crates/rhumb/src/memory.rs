@@ -19,6 +19,8 @@ pub struct Shares {
     pub pages: usize,
     /// Connections kept open for a host's next page; the one idle for longest is closed.
     pub connections: usize,
+    /// What sites said, and what is suspected of them; the oldest is forgotten.
+    pub traps: usize,
     /// Digests of archived bodies; the oldest are forgotten.
     pub seen: usize,
     /// Addresses of hosts; the least used are forgotten.
@@ -28,15 +30,16 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// The shares of a setting, in 32nds: 12, 8, 6, 2, 2, 1, 1.
+    /// The shares of a setting, in 32nds: 11, 8, 6, 2, 2, 1, 1, 1.
     pub fn of(memory: Size) -> Shares {
         let part = |n: u64| (memory.0 / 32 * n) as usize;
         Shares {
-            sieve: part(12),
+            sieve: part(11),
             frontier: part(8),
             pages: part(6),
             connections: part(2),
             seen: part(2),
+            traps: part(1),
             dns: part(1),
             tls: part(1),
         }
@@ -50,6 +53,7 @@ impl Shares {
             ("pages", self.pages),
             ("idle connections", self.connections),
             ("content seen", self.seen),
+            ("traps", self.traps),
             ("DNS", self.dns),
             ("TLS sessions", self.tls),
         ];
@@ -66,11 +70,11 @@ mod tests {
     fn all_of_it_is_given_away_and_no_more() {
         for memory in [BYTES_MIN, 256 << 20, 512 << 20, 64 << 30] {
             let s = Shares::of(Size(memory));
-            let sum = s.sieve + s.frontier + s.pages + s.connections + s.seen + s.dns + s.tls;
+            let sum = s.sieve + s.frontier + s.pages + s.connections + s.seen + s.traps + s.dns + s.tls;
             assert_eq!(sum as u64, memory);
         }
-        let expected = "sieve 192MiB, frontier 128MiB, pages 96MiB, idle connections 32MiB, content seen 32MiB, DNS 16MiB, \
-                        TLS sessions 16MiB";
+        let expected = "sieve 176MiB, frontier 128MiB, pages 96MiB, idle connections 32MiB, content seen 32MiB, traps 16MiB, \
+                        DNS 16MiB, TLS sessions 16MiB";
         assert_eq!(Shares::of(Size(512 << 20)).describe(), expected);
     }
 }

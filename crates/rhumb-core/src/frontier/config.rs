@@ -3,6 +3,7 @@
 use rhumb_store::table::TableConfig;
 
 use crate::priority::LEVELS;
+use crate::traps::TrapsConfig;
 
 /// What one more back queue may take: two blocks, of which one may have grown to twice its size, its host, its place in the heap.
 const BACK_QUEUE_BYTES: usize = 16 << 10;
@@ -56,6 +57,8 @@ pub struct FrontierConfig {
     pub table: TableConfig,
     /// Entries finished behind the checkpoint that a replay remembers before it takes them out of the queues.
     pub ghosts_max: usize,
+    /// What is learned of sites that make up URLs without end.
+    pub traps: TrapsConfig,
     /// Continuous mode: a fetched page is due again after this time.
     pub revisit_ms: Option<u64>,
 }
@@ -86,6 +89,7 @@ impl Default for FrontierConfig {
             hosts_bytes_max: 32 << 20,
             table: TableConfig { memory_bytes_max: 8 << 20, filter_bytes_max: 8 << 20 },
             ghosts_max: 1 << 18,
+            traps: TrapsConfig::default(),
             revisit_ms: None,
         }
     }

@@ -18,6 +18,7 @@
 //! Read `host.rs` next (one host's state), then `hosts.rs` (all of them), `queues.rs`, `fold.rs`, `report.rs` and `saved.rs`.
 
 mod addresses;
+mod aside;
 mod config;
 mod fold;
 mod host;
@@ -42,12 +43,14 @@ use rhumb_store::{Result, StoreError, Timestamp};
 use crate::outcome::Outcome;
 use crate::priority::{Prioritizer, Random};
 use crate::sieve::AsIs;
+use crate::traps::{Traps, Verdict};
 use crate::url::Host;
 use crate::visit::{Entry, Purpose, Visit};
 pub use config::FrontierConfig;
 pub use saved::{Counts, Figures};
 
 use addresses::Addresses;
+use aside::Aside;
 use host::{Connection, InFlight, Robots};
 pub use hosts::DIR as HOSTS_DIR;
 use hosts::Hosts;
@@ -95,6 +98,9 @@ pub struct Frontier {
     ghosts: Ghosts,
     /// With so many ghosts they are taken out of the queues.
     ghosts_bound: usize,
+    /// Rules about the URLs of sites, and what they hold back.
+    pub traps: Traps,
+    aside: Aside,
     /// Drops that `next_visit` spoke of and the log does not know yet.
     dropping: BTreeMap<u64, u32>,
     next_segment: u64,
@@ -127,6 +133,8 @@ impl Frontier {
             front: (0..prioritizer.levels()).map(|_| Fifo::default()).collect(),
             hosts: Hosts::new(disk.clone(), config.hosts_bytes_max, config.table)?,
             ghosts_bound: config.ghosts_max,
+            traps: Traps::new(config.traps.clone()),
+            aside: Aside::default(),
             disk,
             config: Arc::new(config),
             prioritizer,
@@ -165,6 +173,7 @@ impl Frontier {
     /// What to do now. Call again until it answers `WaitUntil` or `Idle`, or no worker is free.
     pub fn next_visit(&mut self, now: Timestamp) -> Result<Next> {
         self.admit_revisits(now)?;
+        self.admit_released()?;
         self.fill_back_queues(self.config.back_queues)?;
         loop {
             match self.ready.peek() {
@@ -191,6 +200,7 @@ impl Frontier {
         let due = self.revisit_head.as_ref().map(|(due, _)| *due);
         let ready = self.ready.peek().map(|r| r.0.0);
         match due.into_iter().chain(ready).min() {
+            _ if self.aside.is_being_judged() => Next::WaitUntil(Timestamp(0)),
             Some(at) => Next::WaitUntil(at),
             None if self.waiting == 0 && self.in_flight == 0 => Next::Idle,
             None => Next::WaitUntil(Timestamp(u64::MAX)),
@@ -300,7 +310,7 @@ impl Frontier {
             }
             return Ok(Choice::Fetch(entry, Purpose::Robots { host: state.host.clone(), hops: 0 }));
         }
-        let Some(entry) = self.pop(slot)? else { return Ok(Choice::Nothing) };
+        let Some(entry) = self.pop_wanted(slot)? else { return Ok(Choice::Nothing) };
         if !self.hosts.of_slot(&self.slots[slot as usize]).allows(&entry.url) {
             return Ok(Choice::Drop(entry, Outcome::RobotsDisallowed));
         }

@@ -9,6 +9,7 @@ use rhumb_store::table::{TableDone, TableWork};
 use rhumb_store::{Result, StoreError, Timestamp};
 
 use super::Frontier;
+use super::aside::Aside;
 use super::hosts::Hosts;
 use crate::priority::Random;
 use crate::url::Host;
@@ -27,6 +28,7 @@ impl Frontier {
             back_queues: self.slots_used() as u64,
             in_flight: self.in_flight,
             in_flight_pages: self.in_flight_pages,
+            urls_aside: self.aside.len(),
             memory_bytes: self.memory_bytes() as u64,
             ..Figures::default()
         };
@@ -46,7 +48,8 @@ impl Frontier {
     }
 
     fn memory_bytes(&self) -> usize {
-        let queues = self.front.iter().chain([&self.revisits]).chain(self.slots.iter().map(|s| &s.queue));
+        let queues = self.front.iter().chain([&self.revisits, self.aside.queue()]);
+        let queues = queues.chain(self.slots.iter().map(|s| &s.queue));
         queues.map(Fifo::memory_bytes).sum::<usize>() + self.hosts.memory_bytes() + self.ghosts.len() * 32
     }
 
@@ -69,7 +72,8 @@ impl Frontier {
 
     /// Names of files that a checkpoint taken now needs.
     pub fn file_names(&self) -> BTreeSet<String> {
-        let queues = self.front.iter().chain([&self.revisits]).chain(self.slots.iter().map(|s| &s.queue));
+        let queues = self.front.iter().chain([&self.revisits, self.aside.queue()]);
+        let queues = queues.chain(self.slots.iter().map(|s| &s.queue));
         let mut names: BTreeSet<String> = queues.flat_map(Fifo::segment_names).collect();
         names.extend(self.hosts.file_names().map(String::from));
         names
@@ -93,6 +97,8 @@ impl Frontier {
             bytes
         });
         self.revisits.save(head.as_slice(), into);
+        self.traps.save(into);
+        self.aside.save(into, unsynced);
         self.hosts.save(&mut self.slots, into, unsynced)?;
         into.put_u64(self.ghosts.len() as u64);
         for (&(key, attempt), &count) in &self.ghosts {
@@ -116,6 +122,8 @@ impl Frontier {
             *queue = Fifo::load(from, &*self.disk)?;
         }
         self.revisits = Fifo::load(from, &*self.disk)?;
+        self.traps.load(from).map_err(malformed)?;
+        self.aside = Aside::load(from, &*self.disk)?;
         let (hosts, queues) = Hosts::load(self.disk.clone(), self.config.hosts_bytes_max, self.config.table, from)?;
         self.hosts = hosts;
         for (key, queue) in queues {
@@ -146,6 +154,8 @@ pub struct Counts {
 pub struct Figures {
     /// URLs waiting.
     pub urls_waiting: u64,
+    /// URLs that a learned rule holds back.
+    pub urls_aside: u64,
     /// Hosts known.
     pub hosts: u64,
     /// Back queues in use.

@@ -12,6 +12,7 @@ use std::io::{self, BufRead, Read};
 use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
 use thiserror::Error;
 
+use super::sniff::{MediaKind, sniff};
 use super::text::cut;
 
 /// How much decoding may cost.
@@ -34,6 +35,8 @@ impl Default for DecodeLimits {
 /// Outputs up to this size are no bombs, whatever their ratio.
 const BOMB_BYTES_MIN: usize = 1 << 20;
 
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
 /// A zstd frame may ask for this much window at most, 8 MiB, as RFC 9659 says for the web.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
@@ -44,6 +47,30 @@ pub struct Decoded<'a> {
     pub body: Cow<'a, [u8]>,
     /// The first trouble met, if any. The body is then what could be had.
     pub problem: Option<CodingProblem>,
+}
+
+impl Decoded<'_> {
+    /// Whether nothing of the body could be read: it is still coded, or there is nothing left of it. Plain text that is
+    /// merely called something else can be read.
+    pub fn is_unreadable(&self) -> bool {
+        match self.problem {
+            None | Some(CodingProblem::Cut { .. } | CodingProblem::Bomb { .. }) => false,
+            Some(CodingProblem::Short { decoded_bytes, .. } | CodingProblem::Broken { decoded_bytes, .. }) => {
+                decoded_bytes == 0
+            }
+            Some(CodingProblem::TooMany { .. }) => true,
+            Some(CodingProblem::NotCoded { .. } | CodingProblem::Unknown { .. }) => {
+                matches!(sniff(&self.body, None, false), MediaKind::Archive | MediaKind::Binary)
+            }
+        }
+    }
+}
+
+impl CodingProblem {
+    /// Whether a part of the body is missing.
+    pub fn is_loss(&self) -> bool {
+        !matches!(self, CodingProblem::NotCoded { .. } | CodingProblem::Unknown { .. })
+    }
 }
 
 /// What can be wrong with a coded body.
@@ -171,6 +198,11 @@ fn known(name: &str) -> Option<Coding> {
     }
 }
 
+/// Only gzip says at its start what it is.
+fn is_gzip(coding: &str, wire: &[u8]) -> bool {
+    coding == "gzip" && wire.starts_with(&GZIP_MAGIC)
+}
+
 /// Undoes one coding. An error means that the bytes are not in that coding at all.
 fn undo(coding: Coding, wire: &[u8], limits: &DecodeLimits) -> Result<(Vec<u8>, Option<CodingProblem>), CodingProblem> {
     let mut sink = Sink { out: Vec::new(), wire_bytes: wire.len(), limits };
@@ -190,7 +222,8 @@ fn undo(coding: Coding, wire: &[u8], limits: &DecodeLimits) -> Result<(Vec<u8>, 
         End::Full => Some(CodingProblem::Cut { decoded_bytes_max: limits.decoded_bytes_max }),
         End::Bomb => Some(CodingProblem::Bomb { coding, ratio_max: limits.ratio_max }),
         End::Short => Some(CodingProblem::Short { coding, decoded_bytes }),
-        End::Broken if decoded_bytes == 0 => return Err(CodingProblem::NotCoded { coding }),
+        End::Broken if decoded_bytes == 0 && !is_gzip(coding, wire) => return Err(CodingProblem::NotCoded { coding }),
+        End::Broken if decoded_bytes == 0 => return Err(CodingProblem::Broken { coding, decoded_bytes }),
         End::Broken => Some(CodingProblem::Broken { coding, decoded_bytes }),
     };
     Ok((sink.out, problem))
@@ -237,8 +270,7 @@ impl Sink<'_> {
 
 /// Member after member; what follows the last and is no member is left alone, as every browser does.
 fn gunzip(mut wire: &[u8], sink: &mut Sink) -> End {
-    const MAGIC: [u8; 2] = [0x1f, 0x8b];
-    if !MAGIC.starts_with(&wire[..wire.len().min(2)]) && !wire.starts_with(&MAGIC) {
+    if !GZIP_MAGIC.starts_with(&wire[..wire.len().min(2)]) && !wire.starts_with(&GZIP_MAGIC) {
         return End::Broken;
     }
     loop {
@@ -247,7 +279,7 @@ fn gunzip(mut wire: &[u8], sink: &mut Sink) -> End {
             End::Whole => wire = member.into_inner(),
             trouble => return trouble,
         }
-        if !wire.starts_with(&MAGIC) {
+        if !wire.starts_with(&GZIP_MAGIC) {
             return End::Whole;
         }
     }
@@ -346,6 +378,27 @@ mod tests {
         let crc = bad.len() - 8;
         bad[crc] ^= 1;
         check("gzip", &bad, TEXT, Some("gzip stream is broken after 30 decoded bytes"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_from_what_is_merely_called_wrong() {
+        let check = |codings: &str, wire: &[u8], unreadable: bool, loss: bool| {
+            let decoded = decode(codings, wire, &DecodeLimits::default());
+            assert_eq!(decoded.is_unreadable(), unreadable, "{codings} {:?}", decoded.problem);
+            assert_eq!(decoded.problem.is_some_and(|p| p.is_loss()), loss, "{codings}");
+        };
+        let whole = gzip(&[TEXT; 100].concat());
+        let mut broken = whole.clone();
+        broken[10..].fill(0xff);
+        check("gzip", &whole, false, false);
+        check("gzip", &broken, true, true);
+        check("gzip", &whole[..whole.len() - 4], false, true);
+        check("gzip", &whole[..9], true, true);
+        check("gzip", b"<p>plain</p>", false, false);
+        check("utf-8", b"<p>plain</p>", false, false);
+        check("lzw", b"\x00\x01\x02\xff\xfe", true, false);
+        check("br", b"\x00\x01\x02\xff\xfe", true, false);
+        check("gzip,gzip,gzip,gzip,gzip,gzip", &whole, true, true);
     }
 
     #[test]

@@ -13,11 +13,13 @@
 //! and counted, never an error.
 
 use super::charref::push_attribute;
+use super::gist::GistReader;
 use super::meta::{Refresh, Rel, srcset};
 use super::tag::{Content, Tag};
 use super::text::{Collapsed, Gap, cut};
 use super::tokenize::{Attribute, Keep, Token, Tokenizer};
-use super::{Heading, LinkTag, Page};
+use super::{Gist, Heading, LinkTag, Page};
+use crate::url::Url;
 
 /// What to extract, and how much at most.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -74,12 +76,29 @@ pub struct Extractor {
     text: Collapsed,
     anchor: Collapsed,
     value: String,
+    gist: GistReader,
+    /// Whether the next page's gist is wanted.
+    wants_gist: bool,
 }
 
 impl Extractor {
     /// An extractor with no memory yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Takes the gist of the next page too, which was found at `url`.
+    pub fn want_gist(&mut self, url: &Url) {
+        self.gist.start(url);
+        self.wants_gist = true;
+    }
+
+    /// The gist of a page that is plain text, if it was wanted.
+    pub(super) fn gist_of_text(&mut self, text: &str) -> Gist {
+        if std::mem::take(&mut self.wants_gist) {
+            self.gist.read_lines(text);
+        }
+        self.gist.finish()
     }
 
     /// Extracts a page.
@@ -107,6 +126,7 @@ impl Extractor {
             text: &mut self.text,
             anchor: &mut self.anchor,
             value: &mut self.value,
+            gist: std::mem::take(&mut self.wants_gist).then_some(&mut self.gist),
             open_link: None,
             tables_in_link: 0,
             skip: None,
@@ -120,6 +140,7 @@ impl Extractor {
         walk.run();
         page.truncated |= self.text.is_full();
         page.text = self.text.finish();
+        page.gist = self.gist.finish();
     }
 }
 
@@ -139,6 +160,7 @@ struct Walk<'a, 'w> {
     text: &'w mut Collapsed,
     anchor: &'w mut Collapsed,
     value: &'w mut String,
+    gist: Option<&'w mut GistReader>,
     /// The link whose text is being read.
     open_link: Option<usize>,
     tables_in_link: u32,
@@ -176,12 +198,21 @@ impl Walk<'_, '_> {
         if self.open_link.is_some() {
             self.anchor.push(raw, references);
         }
-        if self.options.text && !self.in_noscript {
+        if self.in_noscript {
+            return;
+        }
+        if self.options.text {
             self.text.push(raw, references);
+        }
+        if let Some(gist) = &mut self.gist {
+            gist.read(raw);
         }
     }
 
     fn gap(&mut self, gap: Gap) {
+        if let (Gap::Line, Some(gist)) = (gap, &mut self.gist) {
+            gist.end_line();
+        }
         self.text.gap(gap);
         self.anchor.gap(Gap::Space);
     }

@@ -11,6 +11,7 @@ mod charref;
 pub mod coding;
 pub mod encoding;
 mod entities;
+mod gist;
 mod html;
 mod links;
 mod meta;
@@ -24,6 +25,7 @@ mod tokenize;
 
 use std::ops::Range;
 
+pub use gist::Gist;
 pub use html::{ExtractOptions, Extractor};
 pub use links::{Link, LinkTag, Links};
 pub use meta::{Refresh, Rel, RobotsDirectives};
@@ -75,6 +77,8 @@ pub struct Page {
     pub refresh: Option<Refresh>,
     /// Translations: language tag and address as written.
     pub hreflang: Vec<(String, String)>,
+    /// What the text says in a few phrases, if [`Extractor::want_gist`] asked for it.
+    pub gist: Gist,
     /// Whether a bound cut something off.
     pub truncated: bool,
 }
@@ -173,6 +177,7 @@ pub fn parse_page_into(
             if kind == MediaKind::Text && options.extract.text {
                 page.text.push_str(kept);
             }
+            page.gist = extractor.gist_of_text(kept);
         }
         MediaKind::Image | MediaKind::Pdf | MediaKind::Media | MediaKind::Archive | MediaKind::Binary => page.clear(),
     }

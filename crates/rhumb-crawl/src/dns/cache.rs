@@ -5,9 +5,10 @@
 //! young one. So an entry used since the last change of generations survives the next (second chance), eviction costs
 //! nothing per entry, and the bound holds exactly.
 //!
-//! **Invariant**: never more than `entries_max` entries, and no answer after its time. An entry takes 40 bytes in
-//! the table (62 on average with the table's slack), its name, and a list only where there is more than one address.
-//! Read next: `wire.rs`.
+//! **Invariant**: never more than `entries_max` entries of [`ENTRY_BYTES`], and no answer after its time. An entry takes 40
+//! bytes in the table (62 on average with the table's slack), its name, and a list only where there is more than one
+//! address. A longer one counts for several: names without end, as long as names can be and each with all the addresses
+//! that are kept, are what a wildcard domain would fill a cache with. Read next: `wire.rs`.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -17,6 +18,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::DnsError;
 
 const SHARDS: usize = 32;
+
+/// What an entry may take before it counts for more than one.
+pub const ENTRY_BYTES: usize = 256;
+/// What every entry takes beside its name and its list.
+const TABLE_BYTES: usize = 62;
 
 /// What is known of a name: its addresses, or why there are none.
 pub(super) type Knowledge = Result<Arc<[IpAddr]>, DnsError>;
@@ -30,6 +36,8 @@ pub(super) struct Cache {
 struct Shard {
     young: HashMap<Box<str>, Entry>,
     old: HashMap<Box<str>, Entry>,
+    /// What the young ones count for together.
+    young_weight: usize,
     young_max: usize,
 }
 
@@ -65,7 +73,7 @@ impl Cache {
         // Small caches have fewer shards, so that a bound of ten means ten.
         let shard_count = (entries_max / 64).clamp(1, SHARDS);
         let young_max = (entries_max / shard_count / 2).max(1);
-        let shard = || Mutex::new(Shard { young: HashMap::new(), old: HashMap::new(), young_max });
+        let shard = || Mutex::new(Shard { young: HashMap::new(), old: HashMap::new(), young_weight: 0, young_max });
         Cache { shards: (0..shard_count).map(|_| shard()).collect(), chooser: RandomState::new() }
     }
 
@@ -120,6 +128,7 @@ impl Cache {
 impl Shard {
     fn replace(&mut self, name: &str, entry: Entry) {
         if let Some(place) = self.young.get_mut(name) {
+            self.young_weight = self.young_weight + entry.weight(name) - place.weight(name);
             *place = entry;
             return;
         }
@@ -128,14 +137,26 @@ impl Shard {
     }
 
     fn insert(&mut self, name: Box<str>, entry: Entry) {
-        if self.young.len() >= self.young_max {
+        let weight = entry.weight(&name);
+        if self.young_weight + weight > self.young_max {
             self.old = std::mem::take(&mut self.young);
+            self.young_weight = 0;
         }
+        self.young_weight += weight;
         self.young.insert(name, entry);
     }
 }
 
 impl Entry {
+    /// How many entries it counts for under this name.
+    fn weight(&self, name: &str) -> usize {
+        let list_bytes = match &self.value {
+            Value::Many(addresses) => 2 * size_of::<usize>() + size_of_val(&**addresses),
+            Value::Small(_) => 0,
+        };
+        (TABLE_BYTES + name.len() + list_bytes).div_ceil(ENTRY_BYTES)
+    }
+
     fn at(&self, now_ms: u64) -> Option<(Knowledge, u64)> {
         (now_ms < self.expires_ms).then(|| (self.value.knowledge(), self.expires_ms))
     }
@@ -194,6 +215,29 @@ mod tests {
                 assert!(cache.get("used.example", 0).is_some(), "evicted at {i} of {entries_max}");
             }
             assert!(cache.len() <= entries_max && cache.len() >= entries_max / 3, "{} of {entries_max}", cache.len());
+        }
+    }
+
+    #[test]
+    fn long_entries_count_for_several() {
+        let crowd: Arc<[IpAddr]> = (0..16).map(|n| IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, n])).collect();
+        for entries_max in [64, 2_000] {
+            let cache = Cache::new(entries_max);
+            let mut most = 0;
+            for i in 0..20_000_u32 {
+                let name = format!("{i}.{}.example", "x".repeat(230));
+                match i % 3 {
+                    0 => cache.put_addresses(&name, &crowd, u64::MAX),
+                    1 => cache.put_addresses(&name, &addresses(1), u64::MAX),
+                    _ => _ = cache.put_failure(&name, DnsError::ServFail, 0, |_| 1_000),
+                }
+                // An entry that grows in its place is counted, too.
+                cache.put_addresses(&name, &crowd, u64::MAX);
+                most = most.max(cache.len());
+            }
+            let each = TABLE_BYTES + 245 + size_of_val(&*crowd);
+            assert!(most * each <= entries_max * ENTRY_BYTES + 2 * SHARDS * each, "{most} of {entries_max}");
+            assert!(most * each >= entries_max * ENTRY_BYTES / 3, "{most} of {entries_max}");
         }
     }
 

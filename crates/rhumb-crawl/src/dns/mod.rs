@@ -10,9 +10,14 @@
 //! (`transport.rs`) messages (`wire.rs`), keeps the schedule of attempts, and puts the outcome into the cache.
 //!
 //! **Invariant**: each look-up ends, in an address or a named [`DnsError`], after a bounded number of datagrams and a
-//! bounded time, whatever the servers say. An answer counts only from the server asked, to the port that asked, with
-//! the random id and the question that were sent. Nothing is judged here about *where* an address leads: the fetcher
-//! does that when it connects.
+//! bounded time, whatever the servers say. Nothing is judged here about *where* an address leads: the fetcher does that
+//! when it connects.
+//!
+//! **Against forgers**: an answer counts only from the server asked (the kernel drops others), to the port that asked (one
+//! of eight of the system's random choice), with the random id (16 bits) and the very question that was sent, while that
+//! is open. So each forged datagram has a chance of one in half a million, and a link farm on the forger's pages buys no
+//! more: it makes us ask for many names, but an answer speaks for the name asked for and its aliases alone. What else a
+//! message says (other owners, authority, additional records) is never believed, let alone remembered.
 //!
 //! Read next: `driver.rs`.
 
@@ -42,6 +47,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 pub use bench::{BenchFigures, bench};
+pub use cache::ENTRY_BYTES;
 use cache::{Cache, Knowledge};
 use driver::Driver;
 
@@ -78,7 +84,7 @@ pub struct DnsConfig {
     pub failure_ttl_min: Duration,
     /// The longest such pause.
     pub failure_ttl_max: Duration,
-    /// Names remembered.
+    /// Names remembered; one that takes more than [`ENTRY_BYTES`] counts for several.
     pub cache_entries_max: usize,
     /// Whether IPv6 addresses are asked for too, at the same time.
     pub ipv6: bool,

@@ -122,6 +122,10 @@ impl Asked {
         Answering { message, owner: self.name.clone() }
     }
 
+    pub(super) fn id(&self) -> u16 {
+        self.request.metadata.id
+    }
+
     pub(super) fn is_v6(&self) -> bool {
         self.kind == RecordType::AAAA
     }

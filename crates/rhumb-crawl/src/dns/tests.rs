@@ -434,8 +434,48 @@ async fn ports_and_ids_vary() {
     for i in 0..200 {
         assert_eq!(look(&resolver, &format!("h{i}.example")).await, "192.0.2.1");
     }
-    let ports: std::collections::HashSet<u16> = server.log().iter().map(|asked| asked.from_port).collect();
-    assert_eq!(ports.len(), 8);
+    let log = server.log();
+    let distinct = |of: &dyn Fn(&Asked) -> u16| log.iter().map(of).collect::<std::collections::HashSet<u16>>().len();
+    assert_eq!(distinct(&|asked| asked.from_port), 8);
+    // Of 200 random ids of 16 bits hardly two are alike, and no step from one to the next is usual.
+    assert!(distinct(&Asked::id) > 190, "{}", distinct(&Asked::id));
+    let steps: std::collections::HashSet<u16> =
+        log.windows(2).map(|pair| pair[1].id().wrapping_sub(pair[0].id())).collect();
+    assert!(steps.len() > 190, "{}", steps.len());
+}
+
+/// Who can answer for a name, but says more: addresses of other names, in every section, are not remembered.
+#[tokio::test]
+async fn an_answer_speaks_for_its_own_name_alone() {
+    let (server, resolver) = start(|asked| match asked.name.as_str() {
+        "bank.example" => asked.reply().address("192.0.2.2", 300).now(),
+        _ => asked
+            .reply()
+            .address_of("bank.example", "198.51.100.66", 300)
+            .alias(&asked.name, "bank.example", 300)
+            .address_of("bank.example", "198.51.100.66", 300)
+            .now(),
+    })
+    .await;
+    // An alias may lead anywhere, as that name's owner says; but what is remembered is remembered of the name asked for.
+    assert_eq!(look(&resolver, "evil.example").await, "198.51.100.66");
+    assert_eq!(look(&resolver, "bank.example").await, "192.0.2.2");
+    assert_eq!(server.count("bank.example"), 1);
+}
+
+/// A server that answers every datagram over and over, or with what nobody asked for, costs a look at each and no more.
+#[tokio::test]
+async fn strays_are_counted_and_forgotten() {
+    let (server, resolver) = start(|asked| {
+        let flood = asked.reply().address("198.51.100.66", 300).wrong_id();
+        let strays = (0..200).flat_map(|_| flood.now());
+        strays.chain(asked.reply().address("192.0.2.1", 300).after(60)).collect()
+    })
+    .await;
+    assert_eq!(look(&resolver, "a.example").await, "192.0.2.1");
+    assert_eq!(server.count("a.example"), 1);
+    let stats = resolver.stats();
+    assert!(stats.strays > 0 && stats.answers == 1 && stats.cache_entries == 1, "{stats:?}");
 }
 
 #[tokio::test]

@@ -11,7 +11,6 @@ use std::time::Instant;
 use bytes::Bytes;
 use http_body_util::Empty;
 use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rhumb_core::outcome::Outcome;
 use rhumb_core::url::Host;
 use rustls_pki_types::ServerName;
@@ -28,8 +27,13 @@ pub(crate) struct Link {
     pub address: IpAddr,
     pub sender: Sender,
     pub passed: Arc<Mutex<Passed>>,
-    driver: Option<Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>>,
+    driver: Option<Moving>,
+    /// With which error the driver ended, if it did.
+    ended: Option<hyper::Error>,
 }
+
+/// What moves the bytes of a connection, for as long as it is polled.
+pub(crate) type Moving = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
 
 pub(crate) enum Sender {
     Http1(http1::SendRequest<Body>),
@@ -40,14 +44,17 @@ impl Link {
     /// Moves bytes while `work` waits for them. `Err` if the connection ended and `work` cannot.
     pub async fn drive<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Option<hyper::Error>> {
         let mut work = std::pin::pin!(work);
-        let driver = &mut self.driver;
+        let (driver, passed, end) = (&mut self.driver, &self.passed, &mut self.ended);
         std::future::poll_fn(move |cx| {
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
                 return Poll::Ready(Ok(done));
             }
-            let ended = poll_driver(driver, cx);
+            let ended = poll_driver(driver, passed, cx);
             // What the driver just did may be what the work waits for.
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                if let Poll::Ready(Err(e)) = ended {
+                    *end = Some(e);
+                }
                 return Poll::Ready(Ok(done));
             }
             match ended {
@@ -60,12 +67,21 @@ impl Link {
 
     /// Moves bytes once, without waiting.
     pub async fn nudge(&mut self) {
-        let driver = &mut self.driver;
+        let (driver, passed, ended) = (&mut self.driver, &self.passed, &mut self.ended);
         std::future::poll_fn(move |cx| {
-            let _ = poll_driver(driver, cx);
+            if let Poll::Ready(Err(e)) = poll_driver(driver, passed, cx) {
+                *ended = Some(e);
+            }
             Poll::Ready(())
         })
-        .await;
+        .await
+    }
+
+    /// Whether bytes came behind the end of the response. The connection ends with them, so that nothing of them is taken for
+    /// the next answer.
+    pub fn has_left_over(&self) -> bool {
+        // hyper tells this kind apart only by its text.
+        self.ended.as_ref().is_some_and(|e| e.to_string().contains("unexpected message"))
     }
 
     /// Whether another request can be sent.
@@ -83,10 +99,9 @@ impl Link {
     }
 }
 
-type Driver = Option<Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>>;
-
-fn poll_driver(driver: &mut Driver, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
+fn poll_driver(driver: &mut Option<Moving>, passed: &Mutex<Passed>, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
     let Some(running) = driver else { return Poll::Ready(Ok(())) };
+    passed.lock().expect("nobody panics while copying a head").make_room();
     let polled = running.as_mut().poll(cx);
     if polled.is_ready() {
         *driver = None;
@@ -114,12 +129,14 @@ pub(crate) async fn dial(
         Ok(Err(e)) if e.kind() == io::ErrorKind::TimedOut => {
             return Err(failed(Outcome::ConnectTimeout, e.to_string()));
         }
+        // It was there, and is gone before we looked.
+        Ok(Err(e)) if e.kind() == io::ErrorKind::ConnectionReset => return Err(failed(Outcome::Reset, e.to_string())),
         Ok(Err(e)) => return Err(failed(Outcome::Refused, e.to_string())),
         Ok(Ok(tcp)) => tcp,
     };
     // The request goes out as one small write; waiting to fill a packet would only cost time.
     let _ = tcp.set_nodelay(true);
-    let passed = Arc::new(Mutex::new(Passed::default()));
+    let mut passed = Arc::new(Mutex::new(Passed::default()));
     let shaken = if host.scheme() == "https" {
         let patience = (Instant::now() + limits.tls).min(deadline).into();
         let name = host.name().trim_start_matches('[').trim_end_matches(']').to_string();
@@ -130,7 +147,9 @@ pub(crate) async fn dial(
             Ok(Ok(tls)) => tls,
         };
         if tls.get_ref().1.alpn_protocol() == Some(b"h2") {
-            shake_http2(fetcher, Tee::new(tls, passed.clone())).await
+            passed = Arc::new(Mutex::new(Passed::of_http2()));
+            let shaken = super::http2::shake(limits, Tee::new(tls, passed.clone())).await;
+            shaken.map(|(sender, driver)| (Sender::Http2(sender), driver))
         } else {
             shake_http1(fetcher, Tee::new(tls, passed.clone())).await
         }
@@ -138,7 +157,7 @@ pub(crate) async fn dial(
         shake_http1(fetcher, Tee::new(tcp, passed.clone())).await
     };
     let (sender, driver) = shaken.map_err(|e| failed(Outcome::BadHttp, e.to_string()))?;
-    Ok(Link { address, sender, passed, driver: Some(driver) })
+    Ok(Link { address, sender, passed, driver: Some(driver), ended: None })
 }
 
 /// Connects. A lack of file descriptors is our trouble, not the host's: others will be given back soon.
@@ -156,9 +175,7 @@ async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     }
 }
 
-type Shaken = (Sender, Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>);
-
-async fn shake_http1<S>(fetcher: &Fetcher, stream: Tee<S>) -> hyper::Result<Shaken>
+async fn shake_http1<S>(fetcher: &Fetcher, stream: Tee<S>) -> hyper::Result<(Sender, Moving)>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
@@ -172,18 +189,4 @@ where
         .handshake(stream)
         .await?;
     Ok((Sender::Http1(sender), Box::pin(connection)))
-}
-
-async fn shake_http2<S>(fetcher: &Fetcher, stream: Tee<S>) -> hyper::Result<Shaken>
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-{
-    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .max_header_list_size(fetcher.limits.head_bytes_max as u32)
-        .max_concurrent_reset_streams(8)
-        .initial_max_send_streams(1)
-        .handshake(stream)
-        .await?;
-    Ok((Sender::Http2(sender), Box::pin(connection)))
 }

@@ -33,7 +33,8 @@ pub(crate) async fn exchange(
     deadline: Instant,
 ) -> Result<Fetched, Failure> {
     let limits = &fetcher.limits;
-    link.passed.lock().expect("nobody panics while copying a head").reset(limits.head_bytes_max);
+    let content_bytes_max = limits.body_bytes_max + super::http2::CONNECTION_WINDOW_BYTES as usize;
+    link.passed.lock().expect("nobody panics while copying a head").reset(limits.head_bytes_max, content_bytes_max);
     let http2 = matches!(link.sender, Sender::Http2(_));
     let (message, request_head) = build(fetcher, request, http2)?;
     let patience = (Instant::now() + limits.head).min(deadline).into();
@@ -44,14 +45,17 @@ pub(crate) async fn exchange(
         };
     let response = match timeout_at(patience, link.drive(sent)).await {
         Err(_) => return Err(Failure::new(Outcome::HeadTimeout, format!("no response head within {:?}", limits.head))),
-        Ok(Err(ended)) => {
-            return Err(ended.map_or_else(|| Failure::new(Outcome::Reset, "the connection was closed"), failure_of));
-        }
-        Ok(Ok(Err(e))) => return Err(failure_of(e)),
+        Ok(Err(ended)) => return Err(failure_of(ended, link)),
+        Ok(Ok(Err(e))) => return Err(failure_of(Some(e), link)),
         Ok(Ok(Ok(response))) => response,
     };
     let (parts, incoming) = response.into_parts();
     let status = parts.status.as_u16();
+    if parts.headers.contains_key(header::TRANSFER_ENCODING) && parts.headers.contains_key(header::CONTENT_LENGTH) {
+        // Two answers to the question where the body ends: whoever believes the other one sees another response (RFC 9112,
+        // section 6.3).
+        return Err(Failure::new(Outcome::BadHttp, "Content-Length and Transfer-Encoding in one response"));
+    }
     let body_max = limits.body_bytes_max.min(request.body_bytes_max);
     let mut held = fetcher.budget.hold();
     let (body, cut, trouble) = read_body(link, incoming, fetcher, body_max, deadline, &mut held).await;
@@ -69,6 +73,13 @@ pub(crate) async fn exchange(
             outcome = trouble.outcome;
         }
         detail = trouble.detail;
+    } else if cut == Some(Truncated::Length) {
+        detail = format!("body cut at {} bytes", body.len());
+    } else if link.has_left_over() {
+        detail = "more came than the response announced".to_string();
+    }
+    if outcome == Outcome::NotModified && request.validators.is_empty() {
+        (outcome, detail) = (Outcome::OddStatus, "304 without having been asked for it".to_string());
     }
     Ok(Fetched {
         outcome,
@@ -174,13 +185,9 @@ async fn read_body(
                 window_bytes = 0;
                 continue;
             }
-            Ok(Err(ended)) => {
-                let failure =
-                    ended.map_or_else(|| Failure::new(Outcome::Reset, "the connection was closed"), failure_of);
-                return (body, Some(Truncated::Disconnect), Some(failure));
-            }
+            Ok(Err(ended)) => return (body, Some(Truncated::Disconnect), Some(failure_of(ended, link))),
             Ok(Ok(None)) => return (body, None, None),
-            Ok(Ok(Some(Err(e)))) => return (body, Some(Truncated::Disconnect), Some(failure_of(e))),
+            Ok(Ok(Some(Err(e)))) => return (body, Some(Truncated::Disconnect), Some(failure_of(Some(e), link))),
             Ok(Ok(Some(Ok(frame)))) => frame,
         };
         if let Some(data) = frame.data_ref() {
@@ -220,30 +227,52 @@ async fn make_room(body: &mut Vec<u8>, more: usize, announced: usize, body_max: 
     waited
 }
 
-/// What hyper's error means for us.
-fn failure_of(error: hyper::Error) -> Failure {
-    // hyper tells this kind apart only by its text.
-    let outcome = if error.to_string().contains("too large") {
-        Outcome::HeadTooLarge
-    } else if error.is_parse() {
-        Outcome::BadHttp
-    } else {
-        let mut cause = error.source();
-        let mut outcome = Outcome::Reset;
-        while let Some(e) = cause {
-            if let Some(io) = e.downcast_ref::<io::Error>() {
-                match io.kind() {
-                    io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => outcome = Outcome::BadHttp,
-                    _ => outcome = Outcome::Reset,
-                }
-            }
-            cause = e.source();
+/// What the end of a connection means for us.
+fn failure_of(error: Option<hyper::Error>, link: &Link) -> Failure {
+    // h2 passes on an error's text, not the error: what the meter found is asked of the meter.
+    if let Some(excess) = link.passed.lock().expect("nobody panics while copying a head").excess() {
+        return Failure::new(excess.outcome(), excess.to_string());
+    }
+    let Some(error) = error else { return Failure::new(Outcome::Reset, "the connection was closed") };
+    // hyper tells this kind apart only by its text: the method for it is there for servers alone.
+    if error.to_string().contains("too large") {
+        return Failure::new(Outcome::HeadTooLarge, error.to_string());
+    }
+    let mut outcome = if error.is_parse() { Outcome::BadHttp } else { Outcome::Reset };
+    let mut cause = error.source();
+    while let Some(e) = cause {
+        if let Some(h2) = e.downcast_ref::<h2::Error>() {
+            return failure_of_h2(h2);
         }
-        outcome
-    };
+        if let Some(io) = e.downcast_ref::<io::Error>() {
+            match io.kind() {
+                // rustls' text has advice for programmers.
+                io::ErrorKind::UnexpectedEof => return Failure::new(Outcome::Reset, "the connection broke off"),
+                io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => outcome = Outcome::BadHttp,
+                _ => outcome = Outcome::Reset,
+            }
+        }
+        cause = e.source();
+    }
     let detail = match error.source() {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     };
     Failure::new(outcome, detail)
+}
+
+/// What h2's error means for us: the server broke off, or it broke the rules.
+fn failure_of_h2(error: &h2::Error) -> Failure {
+    let text = error.to_string();
+    if error.is_remote() {
+        return Failure::new(Outcome::Reset, format!("HTTP/2: {text}"));
+    }
+    // h2 tells these apart only by their text.
+    if text.contains("header_list_way_too_large") || text.contains("too_many_continuations") {
+        return Failure::new(Outcome::HeadTooLarge, format!("HTTP/2: {text}"));
+    }
+    // One name for many faults, and for a head that is larger than allowed but not by much.
+    let malformed = error.is_reset() && error.reason() == Some(h2::Reason::PROTOCOL_ERROR);
+    let text = if malformed { "the answer breaks the rules, or its head is larger than allowed" } else { &text };
+    Failure::new(Outcome::BadHttp, format!("HTTP/2: {text}"))
 }

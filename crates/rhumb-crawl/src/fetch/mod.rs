@@ -4,12 +4,14 @@
 //! the one connection of a host. The connection's future is polled by the visit that uses it, so a fetch costs no
 //! further task, and an abandoned one is gone when its visit is. Bodies come as they were on the wire (transfer
 //! coding removed); decoding happens later. Read `connect.rs` (dialling), `exchange.rs` (one request), `tee.rs` (the head's raw bytes),
-//! `budget.rs` (memory for bodies).
+//! `http2.rs` and `frames.rs` (what HTTP/2 needs beside), `budget.rs` (memory for bodies).
 
 pub mod bare;
 pub mod budget;
 mod connect;
 mod exchange;
+pub(crate) mod frames;
+mod http2;
 pub(crate) mod tee;
 #[cfg(test)]
 mod tests;

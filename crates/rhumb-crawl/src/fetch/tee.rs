@@ -1,5 +1,5 @@
 //! A stream that keeps a copy of the response head as it passes: hyper gives parsed headers, an archive wants
-//! the bytes themselves.
+//! the bytes themselves. Of HTTP/2, which has no such head, it counts the frames instead (`frames.rs`).
 
 use std::io;
 use std::pin::Pin;
@@ -9,6 +9,8 @@ use std::task::{Context, Poll, ready};
 use hyper::rt::ReadBufCursor;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::frames::{Excess, FrameMeter};
+
 /// What has passed since the last request.
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
@@ -16,12 +18,36 @@ pub(crate) struct Passed {
     whole: bool,
     any: bool,
     head_bytes_max: usize,
+    /// Interim responses (100, 103) so far.
+    interims: usize,
+    frames: Option<FrameMeter>,
+    excess: Option<Excess>,
+    /// Whether HTTP/2 has read something that the visit has not looked at yet.
+    full: bool,
 }
 
+/// Interim responses before the real one. A server needs one or two; one that sends them for ever would keep a reader busy until its
+/// patience ends.
+const INTERIMS_MAX: usize = 16;
+
 impl Passed {
+    /// For a connection that speaks HTTP/2.
+    pub fn of_http2() -> Passed {
+        Passed { frames: Some(FrameMeter::default()), ..Passed::default() }
+    }
+
     /// Forgets the last response; the next bytes are a new one's.
-    pub fn reset(&mut self, head_bytes_max: usize) {
-        *self = Passed { head_bytes_max, ..Passed::default() };
+    pub fn reset(&mut self, head_bytes_max: usize, content_bytes_max: usize) {
+        let mut frames = self.frames.take();
+        if let Some(meter) = &mut frames {
+            meter.refill(head_bytes_max, content_bytes_max);
+        }
+        *self = Passed { head_bytes_max, frames, ..Passed::default() };
+    }
+
+    /// The visit has looked at what there was: more may be read.
+    pub fn make_room(&mut self) {
+        self.full = false;
     }
 
     /// Whether the server has sent anything since the request.
@@ -29,13 +55,37 @@ impl Passed {
         self.any
     }
 
+    /// What the server sent too much of, if that is why the connection ended.
+    pub fn excess(&self) -> Option<Excess> {
+        self.excess
+    }
+
     /// The bytes of the response head, blank line included.
     pub fn take_head(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.head)
     }
 
-    pub fn see(&mut self, bytes: &[u8]) {
+    /// Whether there were more interim responses than anybody needs.
+    fn goes_on_for_ever(&self) -> bool {
+        self.interims > INTERIMS_MAX
+    }
+
+    fn see(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.any |= !bytes.is_empty();
+        if let Some(meter) = &mut self.frames {
+            self.full = !bytes.is_empty();
+            self.excess = meter.see(bytes).err();
+            return self.excess.map_or(Ok(()), |excess| Err(io::Error::new(io::ErrorKind::InvalidData, excess)));
+        }
+        self.copy_head(bytes);
+        if self.goes_on_for_ever() {
+            let why = format!("more than {INTERIMS_MAX} interim responses");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        Ok(())
+    }
+
+    pub fn copy_head(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while !self.whole && !rest.is_empty() {
             if self.head.is_empty() {
@@ -57,6 +107,7 @@ impl Passed {
                     let interim = self.head.get(9) == Some(&b'1') && self.head.starts_with(b"HTTP/1.");
                     if interim && !self.head[9..].starts_with(b"101") {
                         self.head.clear();
+                        self.interims += 1;
                     } else {
                         self.whole = true;
                     }
@@ -99,6 +150,11 @@ impl<S> Tee<S> {
 impl<S: AsyncRead + Unpin> hyper::rt::Read for Tee<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
+        if this.passed.lock().expect("nobody panics while copying a head").full {
+            // Would h2 read all there is before the visit sees any of it, small frames would pile up.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         // A stack buffer costs one copy and saves an unsafe block; heads and pages are small.
         let mut chunk = [std::mem::MaybeUninit::uninit(); 16 << 10];
         let room = buf.remaining().min(chunk.len());
@@ -107,7 +163,7 @@ impl<S: AsyncRead + Unpin> hyper::rt::Read for Tee<S> {
         let bytes = read.filled();
         let mut passed = this.passed.lock().expect("nobody panics while copying a head");
         if !passed.whole || !passed.any {
-            passed.see(bytes);
+            passed.see(bytes)?;
         }
         drop(passed);
         buf.put_slice(bytes);
@@ -134,11 +190,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn interim_responses_are_not_waited_for_without_end() {
+        let interim = "HTTP/1.1 103 H\r\n\r\n";
+        let mut passed = Passed::default();
+        passed.reset(1000, 1000);
+        assert!(passed.see(interim.repeat(INTERIMS_MAX).as_bytes()).is_ok());
+        assert!(passed.see(interim.as_bytes()).is_err());
+    }
+
+    #[test]
     fn the_head_is_copied_to_the_byte() {
         let check = |parts: &[&str], expected: &str| {
             let mut passed = Passed::default();
-            passed.reset(1000);
-            parts.iter().for_each(|p| passed.see(p.as_bytes()));
+            passed.reset(1000, 1000);
+            parts.iter().for_each(|p| passed.see(p.as_bytes()).expect("HTTP/1.1 has no budget here"));
             assert_eq!(String::from_utf8_lossy(&passed.take_head()), expected, "{parts:?}");
         };
         check(&["HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody"], "HTTP/1.1 200 OK\r\nA: b\r\n\r\n");

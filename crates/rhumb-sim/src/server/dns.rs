@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 
 use super::{Shared, accept};
 use crate::hash::{Dice, Purpose, mix_bytes};
+use crate::hostile::{Question, Told};
 use crate::web::Web;
 
 /// How the DNS server behaves.
@@ -37,6 +38,27 @@ pub struct DnsConfig {
     pub truncate_share: f64,
     /// Count queries per name (memory grows with the names asked for).
     pub count: bool,
+    /// Who speaks for names that are not of the web.
+    pub others: Option<Others>,
+}
+
+/// Speaks for names that are not of the web; asked first.
+#[derive(Clone)]
+pub struct Others(Arc<Speaker>);
+
+type Speaker = dyn Fn(&Question<'_>) -> Option<Told> + Send + Sync;
+
+impl Others {
+    /// Names are answered for by this function; `None` means that the name is the web's.
+    pub fn new(answer: impl Fn(&Question<'_>) -> Option<Told> + Send + Sync + 'static) -> Others {
+        Others(Arc::new(answer))
+    }
+}
+
+impl std::fmt::Debug for Others {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Others")
+    }
 }
 
 impl Default for DnsConfig {
@@ -50,6 +72,7 @@ impl Default for DnsConfig {
             servfail_share: 0.0,
             truncate_share: 0.0,
             count: true,
+            others: None,
         }
     }
 }
@@ -64,6 +87,7 @@ pub(crate) struct Dns {
 
 const TYPE_A: u16 = 1;
 const TYPE_SOA: u16 = 6;
+const TYPE_AAAA: u16 = 28;
 const TYPE_OPT: u16 = 41;
 const TYPE_ANY: u16 = 255;
 const CLASS_IN: u16 = 1;
@@ -102,6 +126,13 @@ impl Dns {
         }
         let Some(query) = parse(message) else { return Some(bare(message, FORMERR)) };
         let earlier = self.note(&query.name);
+        if let Some(Others(speak)) = &self.config.others {
+            let Query { name, kind, end, .. } = &query;
+            let question = Question { name, kind: *kind, earlier, udp, message, end: *end };
+            if let Some(told) = speak(&question) {
+                return self.tell(message, &query, told);
+            }
+        }
         let seed = self.web.config().seed;
         let mut dice = Dice::new(mix_bytes(seed ^ earlier, Purpose::Dns, query.name.as_bytes()));
         if udp && (earlier < self.config.lose_first || dice.chance(self.config.loss_share)) {
@@ -119,12 +150,28 @@ impl Dns {
         let soa = Records::Soa(self.config.negative_ttl_s);
         Some(match self.web.host_index(&query.name) {
             Some(host) if matches!(query.kind, TYPE_A | TYPE_ANY) => {
-                let record = Records::A(self.web.address(host), self.config.ttl_s);
-                reply(message, &query, 0, false, record)
+                let addresses = [self.web.address(host).into()];
+                reply(message, &query, 0, false, Records::Addresses(&addresses, self.config.ttl_s))
             }
             Some(_) => reply(message, &query, 0, false, soa),
             None => reply(message, &query, NXDOMAIN, false, soa),
         })
+    }
+
+    /// What others say of a name, as a message.
+    fn tell(&self, message: &[u8], query: &Query, told: Told) -> Option<Vec<u8>> {
+        let soa = Records::Soa(self.config.negative_ttl_s);
+        match told {
+            Told::Silence => None,
+            Told::Message(bytes) => Some(bytes),
+            Told::Code(NXDOMAIN) => Some(reply(message, query, NXDOMAIN, false, soa)),
+            Told::Code(code) => Some(reply(message, query, code, false, Records::None)),
+            Told::Addresses { mut addresses, ttl_s } => {
+                addresses.retain(|a| query.kind == TYPE_ANY || query.kind == type_of(a));
+                let records = if addresses.is_empty() { soa } else { Records::Addresses(&addresses, ttl_s) };
+                Some(reply(message, query, 0, false, records))
+            }
+        }
     }
 
     /// Counts a query and says how many there were before (of this name, if names are counted).
@@ -197,7 +244,14 @@ async fn converse(mut stream: TcpStream, dns: &Dns) -> io::Result<()> {
     loop {
         let mut message = vec![0; usize::from(stream.read_u16().await?)];
         stream.read_exact(&mut message).await?;
-        let Some(answer) = dns.answer(&message, false) else { return Ok(()) };
+        let Some(answer) = dns.answer(&message, false) else {
+            // Silence, not a closed door.
+            while stream.read(&mut message).await? > 0 {}
+            return Ok(());
+        };
+        if answer.is_empty() {
+            return Ok(());
+        }
         if dns.config.delay_ms > 0 {
             tokio::time::sleep(Duration::from_millis(dns.config.delay_ms)).await;
         }
@@ -237,13 +291,17 @@ fn parse(message: &[u8]) -> Option<Query> {
 }
 
 /// What an answer holds beside the question.
-enum Records {
+enum Records<'a> {
     None,
-    A(Ipv4Addr, u32),
+    Addresses(&'a [IpAddr], u32),
     Soa(u32),
 }
 
-fn reply(message: &[u8], query: &Query, code: u8, truncated: bool, records: Records) -> Vec<u8> {
+fn type_of(address: &IpAddr) -> u16 {
+    if address.is_ipv4() { TYPE_A } else { TYPE_AAAA }
+}
+
+fn reply(message: &[u8], query: &Query, code: u8, truncated: bool, records: Records<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(query.end + 64);
     out.extend_from_slice(&message[..query.end]);
     // Response, authoritative; the recursion-desired bit is echoed. Not offering recursion is honest, and stubs differ
@@ -263,9 +321,14 @@ fn reply(message: &[u8], query: &Query, code: u8, truncated: bool, records: Reco
     };
     match records {
         Records::None => {}
-        Records::A(address, ttl) => {
-            record(TYPE_A, ttl, &address.octets());
-            answers = 1;
+        Records::Addresses(addresses, ttl) => {
+            for address in addresses {
+                match address {
+                    IpAddr::V4(v4) => record(TYPE_A, ttl, &v4.octets()),
+                    IpAddr::V6(v6) => record(TYPE_AAAA, ttl, &v6.octets()),
+                }
+            }
+            answers = addresses.len() as u16;
         }
         Records::Soa(ttl) => {
             // Primary and mailbox are the root; serial, refresh, retry, expire, minimum follow.
@@ -331,7 +394,7 @@ mod tests {
         let answer = ask(&server, &question("H17.sim.TEST.", RecordType::A)).unwrap();
         assert_eq!((answer.metadata.id, answer.metadata.response_code), (77, ResponseCode::NoError));
         assert_eq!(answer.answers[0].ttl, 42);
-        assert_eq!(answer.answers[0].data, RData::A(Ipv4Addr::LOCALHOST.into()));
+        assert_eq!(answer.answers[0].data, RData::A(std::net::Ipv4Addr::LOCALHOST.into()));
         let nothing = ask(&server, &question("h17.sim.test.", RecordType::AAAA)).unwrap();
         assert_eq!(nothing.metadata.response_code, ResponseCode::NoError);
         assert!(nothing.answers.is_empty());

@@ -157,7 +157,7 @@ fn put_head(reply: &Head, body_bytes: usize, keep: bool, date: &str, out: &mut V
     out.extend_from_slice(if keep { b"Connection: keep-alive\r\n\r\n" } else { b"Connection: close\r\n\r\n" });
 }
 
-fn put_status(status: u16, out: &mut Vec<u8>) {
+pub(crate) fn put_status(status: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(b"HTTP/1.1 ");
     put_number(out, u64::from(status));
     let reason = ::http::StatusCode::from_u16(status).ok().and_then(|s| s.canonical_reason()).unwrap_or("Unknown");
@@ -192,7 +192,7 @@ struct Asked<'a> {
 }
 
 /// The length of the first head in the input, if it is there as a whole. Lines may end in CR LF or LF.
-fn head_length(input: &[u8]) -> Option<usize> {
+pub(crate) fn head_length(input: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
         let end = from + memchr::memchr(b'\n', &input[from..])? + 1;

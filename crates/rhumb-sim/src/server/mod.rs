@@ -9,7 +9,7 @@
 //! of the one given; [`Server::tls_web`] is the same web as seen over HTTPS.
 
 pub mod dns;
-mod http;
+pub(crate) mod http;
 pub mod log;
 mod tls;
 

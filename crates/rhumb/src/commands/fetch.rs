@@ -80,6 +80,8 @@ fn show(url: &Url, fetched: &Fetched, args: &FetchArgs, limits: &coding::DecodeL
     let codings = fetched.header("content-encoding").unwrap_or_default();
     let decoded = coding::decode(codings, &fetched.body, limits);
     let problem = decoded.problem.as_ref().map(ToString::to_string);
+    let unreadable = fetched.outcome == Outcome::Ok && decoded.is_unreadable();
+    let outcome = if unreadable { Outcome::BadCoding } else { fetched.outcome };
     let to_stdout = args.output.as_deref() == Some(std::path::Path::new("-"));
     if let Some(path) = &args.output {
         if to_stdout {
@@ -93,24 +95,31 @@ fn show(url: &Url, fetched: &Fetched, args: &FetchArgs, limits: &coding::DecodeL
         let headers: Vec<_> =
             fetched.headers.iter().map(|(n, v)| json!([n.as_str(), String::from_utf8_lossy(v.as_bytes())])).collect();
         out::json(&json!({
-            "url": url.as_str(), "status": fetched.status, "outcome": fetched.outcome.name(), "detail": fetched.detail,
+            "url": url.as_str(), "status": fetched.status, "outcome": outcome.name(), "detail": fetched.detail,
             "headers": headers, "body_bytes": decoded.body.len(), "wire_bytes": fetched.body.len(), "truncated": fetched.cut.is_some(),
             "coding_problem": problem, "address": fetched.address, "protocol": if fetched.http2 { "h2" } else { "http/1.1" },
             "milliseconds": milliseconds,
         }))?;
     } else if !to_stdout {
-        tell(url, fetched, decoded.body.len(), milliseconds, problem.as_deref())?;
+        tell(url, fetched, outcome, decoded.body.len(), milliseconds, problem.as_deref())?;
     }
-    Ok(if fetched.outcome.is_trouble() { Exit::Look } else { Exit::Done })
+    Ok(if outcome.is_trouble() { Exit::Look } else { Exit::Done })
 }
 
-fn tell(url: &Url, fetched: &Fetched, body_bytes: usize, milliseconds: u64, problem: Option<&str>) -> Result<()> {
+fn tell(
+    url: &Url,
+    fetched: &Fetched,
+    outcome: Outcome,
+    body_bytes: usize,
+    milliseconds: u64,
+    problem: Option<&str>,
+) -> Result<()> {
     out::line(url.as_str())?;
     let status = if fetched.status == 0 { String::new() } else { format!(", status {}", fetched.status) };
     let protocol = if fetched.http2 { "HTTP/2" } else { "HTTP/1.1" };
     let how = if fetched.status == 0 { "at".to_string() } else { format!("{protocol} with") };
     let from = fetched.address.map(|a| format!(", {how} {a}")).unwrap_or_default();
-    out::line(&format!("  outcome   {}{status}{from}, {milliseconds} ms", fetched.outcome.name()))?;
+    out::line(&format!("  outcome   {}{status}{from}, {milliseconds} ms", outcome.name()))?;
     if !fetched.detail.is_empty() {
         out::line(&format!("  because   {}", fetched.detail))?;
     }

@@ -9,6 +9,7 @@ mod fetch;
 mod sim;
 mod status;
 mod tools;
+mod traps;
 mod warc;
 
 use std::io::Read;
@@ -27,6 +28,7 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Demo(args) => demo::run(&args, json),
         Command::Status { dir } => status::run(&dir, json),
         Command::Explain { dir, url } => explain::run(&dir, &url, json),
+        Command::Traps { dir, undo } => traps::run(&dir, undo, json),
         Command::Robots { command } => tools::robots(&command, json),
         Command::Url { command } => tools::url(&command, json),
         Command::Parse { file, base, content_type } => tools::parse(&file, &base, content_type.as_deref(), json),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use rhumb_crawl::Engine;
-use rhumb_crawl::status::{self, Status};
+use rhumb_crawl::status::{self, Request, Status};
 use rhumb_store::Timestamp;
 use rhumb_store::disk::{DirLock, Disk, Overlay, RealDisk};
 
@@ -17,7 +17,7 @@ use crate::{Exit, out, usage};
 pub fn run(dir: &Path, json: bool) -> Result<Exit> {
     let config = crawl_directory(dir)?;
     if DirLock::is_held(dir)
-        && let Some(status) = status::ask(dir)
+        && let Some(status) = status::ask(dir, Request::Status)
     {
         if json {
             out::json(&status)?;

@@ -4,6 +4,8 @@
 //! - `polite`: connections, gaps, robots.txt, per-address limits, no idle workers; from the server's log.
 //! - `crash`: SIGKILL at random instants, failing and torn writes, damaged files; nothing lost, nothing twice.
 //! - `web`: TLS, HTTP/2, redirects, conditional requests, decoding, odd servers.
+//! - `hostile`: every mistake and attack of the hostile web at once, beside hosts that behave.
+//! - `wire`: the hostile web below HTTP: TLS, HTTP/2 and DNS, kind by kind.
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
 //! - `bench`: the measurements of a crawl run to their end.
 //! - `conformance`: robots.txt, URLs and pages by the standards, through the command line.
@@ -13,6 +15,9 @@ mod cli;
 mod common;
 mod conformance;
 mod crash;
+mod hostile;
 mod life_of_a_url;
 mod polite;
+mod traps;
 mod web;
+mod wire;

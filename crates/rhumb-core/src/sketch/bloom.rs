@@ -1,5 +1,5 @@
-//! Compact sets with a known error (SPEC S1): the Bloom filter as Bloom drew it, and the one in front of the exact
-//! URL-seen test, which costs one cache miss instead of one per probe.
+//! The Bloom filter as Bloom drew it, and the one in front of the exact URL-seen test, which costs one cache miss instead of
+//! one per probe (SPEC S1).
 
 /// A Bloom filter over keys that are uniform 64-bit fingerprints already.
 ///
@@ -228,12 +228,12 @@ fn blocked_error(keys: u64, lines: usize, probes: u32) -> f64 {
 }
 
 /// Maps a hash onto 0..n without a division (Lemire 2016).
-fn reduce(h: u64, n: u64) -> u64 {
+pub(super) fn reduce(h: u64, n: u64) -> u64 {
     ((u128::from(h) * u128::from(n)) >> 64) as u64
 }
 
 /// The second hash: the key mixed once more (the finaliser of splitmix64), never zero.
-fn step(key: u64) -> u64 {
+pub(super) fn step(key: u64) -> u64 {
     let mut z = key.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -72,6 +72,8 @@ pub struct CrawlSection {
     pub agent: String,
     pub continuous: bool,
     pub revisit: Span,
+    /// Follow the sitemaps that robots.txt names.
+    pub sitemaps: bool,
 }
 
 impl Default for CrawlSection {
@@ -89,6 +91,7 @@ impl Default for CrawlSection {
             agent: concat!("rhumb/", env!("CARGO_PKG_VERSION")).to_string(),
             continuous: false,
             revisit: Span::seconds(24 * 3600),
+            sitemaps: true,
         }
     }
 }
@@ -409,6 +412,7 @@ impl Config {
             } else {
                 c.threads
             },
+            sitemaps: c.sitemaps,
             archive: self.storage.archive,
             page_bytes_max: shares.pages,
             pages_max: c.limit,

@@ -5,13 +5,15 @@
 //! but the five of XML and characters by number. What was read before trouble is kept, and every trouble has a [`Trouble`] name.
 //!
 //! The way of the bytes: `source.rs` undoes gzip and the encoding, a piece at a time; `xml.rs` cuts the text into tags and text;
-//! `walk.rs` knows what the tags mean; `fields.rs` judges what an entry says about itself. Read `walk.rs` first.
+//! `walk.rs` knows what the tags mean; `fields.rs` judges what an entry says about itself. Read `walk.rs` first. `level.rs` is about
+//! another question: how many sitemaps a crawl follows.
 //!
 //! The tokenizer is our own because it reads sitemaps as they are, not as XML should be (a bare `&`, tags that do not match), counts
 //! what it reads while it reads it, and looks at no attribute but two: there is no namespace to resolve and no duplicate to look for,
 //! which is where general parsers were slow or large.
 
 mod fields;
+mod level;
 mod source;
 mod walk;
 mod xml;
@@ -21,6 +23,7 @@ use std::io::Read;
 
 use serde::Serialize;
 
+pub use level::{SITEMAPS_MAX, SitemapLevel};
 use source::Source;
 
 /// How much a sitemap may cost.
@@ -146,6 +149,32 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// A stable name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Trouble::Doctype => "doctype",
+            Trouble::NotASitemap => "not_a_sitemap",
+            Trouble::TooLarge => "too_large",
+            Trouble::TooManyUrls => "too_many_urls",
+            Trouble::TooDeep => "too_deep",
+            Trouble::TooManyAttributes => "too_many_attributes",
+            Trouble::NameTooLong => "name_too_long",
+            Trouble::LocTooLong => "loc_too_long",
+            Trouble::BadLoc => "bad_loc",
+            Trouble::NoLoc => "no_loc",
+            Trouble::BadLastmod => "bad_lastmod",
+            Trouble::BadChangefreq => "bad_changefreq",
+            Trouble::BadPriority => "bad_priority",
+            Trouble::UnknownEntity => "unknown_entity",
+            Trouble::BadMarkup => "bad_markup",
+            Trouble::Mismatch => "mismatch",
+            Trouble::EndsEarly => "ends_early",
+            Trouble::BrokenGzip => "broken_gzip",
+            Trouble::Bomb => "bomb",
+            Trouble::Unreadable => "unreadable",
+        }
+    }
+
     /// The trouble in words.
     pub fn words(self) -> &'static str {
         match self {

@@ -101,11 +101,12 @@ def main():
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--json", action="store_true", help="keep the summary under bench/runs/")
     parser.add_argument("--keep", action="store_true", help="take new inputs into fuzz/corpus")
+    parser.add_argument("--programs", type=Path, help="where the targets are built already")
     args = parser.parse_args()
     wanted = args.targets or targets()
     if unknown := set(wanted) - set(targets()):
         parser.error(f"no target {', '.join(sorted(unknown))}; there are {', '.join(targets())}")
-    programs = build()
+    programs = args.programs or build()
     failed = []
     for target in wanted if args.seconds else []:
         result = run(programs / target, target, args.seconds)

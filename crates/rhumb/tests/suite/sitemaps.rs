@@ -10,8 +10,7 @@ use rhumb_core::record::Record;
 use crate::common::{Place, json, records, rhumb, run};
 use crate::web::odd::{Heard, answer, ruled};
 
-const ROBOTS: &str =
-    "User-agent: *\nDisallow: /private\nSitemap: /index.xml\nSitemap: http://elsewhere.example/s.xml\nSitemap: ::\n";
+const ROBOTS: &str = "User-agent: *\nDisallow: /private\nSitemap: /index.xml\nSitemap: http://elsewhere.example/s.xml\nSitemap: http://[\n";
 
 /// A host with a page that links nowhere, and sitemaps: an index of a packed sitemap, of a page that is none, of an entity bomb, and of
 /// indexes inside each other.

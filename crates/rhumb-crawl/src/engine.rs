@@ -597,6 +597,7 @@ impl Engine {
             parse: self.settings.parse.clone(),
             gists: self.settings.crawl.frontier.traps.learn,
             redirects_max: self.settings.crawl.redirects_max,
+            sitemaps: self.settings.sitemaps,
             archive: self.settings.archive,
             scratch: Mutex::default(),
             ids: Mutex::new(RecordIds::new(record_seed(number), 0)),

@@ -42,6 +42,8 @@ pub struct Settings {
     pub workers: usize,
     /// Threads that carry them out.
     pub threads: usize,
+    /// Whether the sitemaps that a robots.txt names are followed.
+    pub sitemaps: bool,
     /// Whether pages are archived.
     pub archive: bool,
     /// Memory for pages on their way, from the first byte to the commit.

@@ -89,6 +89,11 @@ pub enum Command {
         #[arg(long, value_name = "TYPE")]
         content_type: Option<String>,
     },
+    /// Show what a sitemap says: XML, plain text, RSS or Atom, gzip or not.
+    Sitemap {
+        /// The sitemap; - for standard input.
+        file: PathBuf,
+    },
     /// Look into WARC files.
     Warc {
         #[command(subcommand)]

@@ -72,6 +72,8 @@ pub struct CrawlSection {
     pub agent: String,
     pub continuous: bool,
     pub revisit: Span,
+    /// Follow the sitemaps that robots.txt names.
+    pub sitemaps: bool,
 }
 
 impl Default for CrawlSection {
@@ -89,6 +91,7 @@ impl Default for CrawlSection {
             agent: concat!("rhumb/", env!("CARGO_PKG_VERSION")).to_string(),
             continuous: false,
             revisit: Span::seconds(24 * 3600),
+            sitemaps: true,
         }
     }
 }
@@ -348,7 +351,12 @@ impl Config {
     /// Reads a file; the error says which key, where.
     pub fn read(path: &Path) -> Result<Config> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        toml::from_str(&text).map_err(|e| anyhow::anyhow!("{}: {}", path.display(), one_line(&e, &text)))
+        Config::from_text(&text).map_err(|e| anyhow::anyhow!("{}: {e}", path.display()))
+    }
+
+    /// Reads a file's text; the error is one line.
+    pub fn from_text(text: &str) -> Result<Config, String> {
+        toml::from_str(text).map_err(|e| one_line(&e, text))
     }
 
     /// The settings of an existing crawl directory, or nothing if it is not one.
@@ -471,6 +479,7 @@ impl Config {
             } else {
                 c.threads
             },
+            sitemaps: c.sitemaps,
             archive: self.storage.archive,
             page_bytes_max: shares.pages,
             pages_max: c.limit,

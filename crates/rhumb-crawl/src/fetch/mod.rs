@@ -11,9 +11,9 @@ mod below;
 pub mod budget;
 mod connect;
 mod exchange;
-mod frames;
+pub(crate) mod frames;
 mod http2;
-mod tee;
+pub(crate) mod tee;
 #[cfg(test)]
 mod tests;
 pub mod tls;

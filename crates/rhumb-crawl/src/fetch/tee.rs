@@ -93,9 +93,14 @@ impl Passed {
         Ok(())
     }
 
-    fn copy_head(&mut self, bytes: &[u8]) {
+    pub fn copy_head(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while !self.whole && !rest.is_empty() {
+            if self.head.is_empty() {
+                // Parsers pass over empty lines in front of a response; taken for its end they would be all that is kept.
+                let blank = rest.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+                rest = &rest[blank..];
+            }
             let before = self.head.len();
             let room = self.head_bytes_max.saturating_sub(before).min(rest.len());
             self.head.extend_from_slice(&rest[..room]);
@@ -219,6 +224,7 @@ mod tests {
         check(&["HTTP/1.1 200 OK\r\nA: b\r\n\r", "\nbody", "more"], "HTTP/1.1 200 OK\r\nA: b\r\n\r\n");
         check(&["HTTP/1.1 200 OK\nA: b\n", "\nbody"], "HTTP/1.1 200 OK\nA: b\n\n");
         check(&["HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 ", "404 No\r\n\r\nx"], "HTTP/1.1 404 No\r\n\r\n");
+        check(&["\r\n", "\nHTTP/1.1 200 OK\r\n\r\nbody"], "HTTP/1.1 200 OK\r\n\r\n");
         check(&["HTTP/1.1 100 C\r\n\r\n", "HTTP/1.1 103 H\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"], "HTTP/1.1 200 OK\r\n\r\n");
     }
 }

@@ -93,6 +93,7 @@ pub fn small_settings() -> Settings {
         authorities: None,
         workers: 3,
         threads: 1,
+        sitemaps: false,
         archive: true,
         page_bytes_max: 1 << 10,
         pages_max: None,

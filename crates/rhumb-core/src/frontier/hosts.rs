@@ -25,7 +25,6 @@ use super::{FrontierConfig, Slot, config};
 use crate::robots::Rules;
 use crate::sieve::AsIs;
 use crate::url::{Fingerprint, Host, Url};
-use crate::visit::Entry;
 
 /// The directory of the hosts on disk.
 pub const DIR: &str = "state/hosts";

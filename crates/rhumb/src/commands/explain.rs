@@ -6,6 +6,7 @@ use anyhow::Result;
 use rhumb_core::frontier::{Hold, ends_hold};
 use rhumb_core::outcome::Outcome;
 use rhumb_core::record::Record;
+use rhumb_core::traps::{Traps, TrapsConfig};
 use rhumb_core::url::{Normalizer, Url};
 use rhumb_store::codec::Malformed;
 use rhumb_store::disk::RealDisk;
@@ -30,6 +31,9 @@ struct Story {
     /// The host is left alone for now, and the URL with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<Held>,
+    /// What was learned of its site speaks against it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<Learned>,
     events: Vec<Event>,
 }
 
@@ -43,6 +47,12 @@ struct Held {
     attempts: u32,
     /// Nothing: when the finished crawl is started again.
     next_try: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Learned {
+    number: u32,
+    rule: String,
 }
 
 #[derive(Serialize)]
@@ -92,11 +102,12 @@ fn read(dir: &Path, url: &Url) -> Result<Story> {
     let mut wanted = false;
     let host = url.host();
     let mut held: Option<(Timestamp, Hold)> = None;
+    let mut traps = Traps::new(TrapsConfig { bytes_max: 0, ..TrapsConfig::default() });
     loop {
         let at = reader.position();
         let Some((kind, payload)) = reader.next()? else { break };
         let of_interest = match kind {
-            4 | 8 => true,
+            4 | 8 | 9 => true,
             2 | 5 => contains(payload, tail.as_bytes()),
             _ => false,
         };
@@ -118,6 +129,7 @@ fn read(dir: &Path, url: &Url) -> Result<Story> {
                 // Held anew after a probe, it is held since the first time.
                 held = Some((held.map_or(hold.at, |(since, _)| since), hold));
             }
+            Record::Rule(change, at) => traps.apply(&change, at),
             Record::Visited(visit) => {
                 held = held.filter(|(_, hold)| !ends_hold(&visit, &host, hold.reason));
                 for link in visit.links.iter().filter(|l| l.url == *url) {
@@ -160,7 +172,11 @@ fn read(dir: &Path, url: &Url) -> Result<Story> {
         attempts: hold.attempts,
         next_try: hold.until.map(|at| at.to_string()),
     });
+    let rule = traps.speaks_of(url).filter(|_| wanted && !story.seed && story.events.is_empty());
+    let rule = rule.and_then(|number| traps.rules().get(number as usize - 1));
+    story.rule = rule.map(|rule| Learned { number: rule.number, rule: rule.pattern.sentence() });
     story.state = match story.events.last() {
+        _ if story.rule.is_some() => "set aside",
         _ if story.held.is_some() => "held",
         Some(event) if event.will_retry => "waiting to be tried again",
         Some(_) => "done",
@@ -215,6 +231,10 @@ fn tell(story: &Story) -> Result<()> {
     out::line(&format!("  state      {}{seed}", story.state))?;
     if let Some(held) = &story.held {
         tell_held(held)?;
+    }
+    if let Some(Learned { number, rule }) = &story.rule {
+        out::line(&format!("  because    rule {number}: {rule}"))?;
+        out::line(&format!("             (`rhumb traps DIR` shows why, `--undo {number}` fetches it after all)"))?;
     }
     if story.links_to_it > 0 {
         let times = if story.links_to_it == 1 { "time" } else { "times" };

@@ -75,7 +75,11 @@ fn honest_pages_are_fetched_and_the_rest_is_set_aside() {
     let rules = rules(&place.dir);
     for kind in kinds {
         for (url, end) in kind.expected(traps.web.place()) {
-            assert_eq!(ended.get(&url), Some(&end.outcome.name()), "{url}");
+            // Where the sub-domain does not matter, a page is fetched from one of them.
+            let (_, path) = url.split_once(&kind.host()).expect("a URL of the kind");
+            let same = |u: &&String| u.split_once(&kind.host()).is_some_and(|(_, p)| p == path);
+            let outcomes: Vec<&str> = ended.keys().filter(same).map(|u| ended[u]).collect();
+            assert!(outcomes.contains(&end.outcome.name()), "{url}: {outcomes:?}");
         }
         let own: Vec<&Value> =
             rules.iter().filter(|r| r["rule"].as_str().is_some_and(|r| r.contains(&kind.host()))).collect();
@@ -85,7 +89,9 @@ fn honest_pages_are_fetched_and_the_rest_is_set_aside() {
             kind.name
         );
         let spent = requests[&kind.host()];
-        assert!(spent <= 260, "{} got {spent} requests: {own:#?}", kind.name);
+        // Facets are not all nonsense: a few hundred of the combinations have pages of their own.
+        let most = if kind.name == "facets" { 800 } else { 260 };
+        assert!(spent <= most, "{} got {spent} requests: {own:#?}", kind.name);
     }
     let saved: u64 = rules.iter().filter_map(|r| r["saved"].as_u64()).sum();
     assert!(aside > 500 && saved >= aside, "{aside} set aside, {saved} saved");
@@ -112,7 +118,7 @@ fn a_rule_is_shown_explained_and_undone() {
         found.flat_map(|v| v.links).find(|l| l.wanted && !visited.contains_key(l.url.as_str())).expect("one set aside");
     let story = json(&run(rhumb().args(["explain", "--json"]).arg(&place.dir).arg(held.url.as_str())), 0);
     assert_eq!(story["state"], "set aside", "{story}");
-    assert!(story["reason"].as_str().is_some_and(|r| r.contains("rule")), "{story}");
+    assert!(story["rule"]["rule"].as_str().is_some_and(|r| r.contains("does not matter")), "{story}");
 
     let number = rule["number"].to_string();
     let wrong = run(rhumb().arg("traps").arg(&place.dir).args(["--undo", "999"]));
@@ -134,15 +140,16 @@ fn a_rule_is_shown_explained_and_undone() {
 fn a_rule_is_undone_while_the_crawl_runs() {
     let traps = Traps::serve();
     let place = Place::new();
-    let kind = kinds().find(|k| k.name == "session-path").expect("a kind");
-    let mut crawl = traps
-        .crawl(&place.dir, &["--delay", "10ms", "--max-time", "60s"])
-        .args(traps.seeds(&[kind]))
-        .spawn()
-        .expect("start");
+    let named = |name: &str| kinds().find(|k| k.name == name).expect("a kind");
+    // The farm keeps the crawl busy meanwhile: there is always something new on it.
+    let seeds = traps.seeds(&[named("session-path"), named("farm")]);
+    let pace = place.file("pace.toml", "[politeness]\ndelay = \"20ms\"\ndelay_factor = 0.0\n");
+    let mut crawl =
+        traps.crawl(&place.dir, &["--delay", "20ms"]).arg("--config").arg(pace).args(seeds).spawn().expect("start");
     let deadline = Instant::now() + Duration::from_secs(50);
     let rule = loop {
         assert!(Instant::now() < deadline, "no rule was learned in time");
+        assert!(crawl.try_wait().expect("wait").is_none(), "the crawl goes on");
         let asked = run(rhumb().args(["traps", "--json"]).arg(&place.dir));
         let rules: Vec<Value> = serde_json::from_slice(&asked.stdout).unwrap_or_default();
         match rules.into_iter().find(|r| r["state"] == "active") {

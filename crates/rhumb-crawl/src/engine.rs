@@ -585,7 +585,8 @@ impl Engine {
         let (large, budget) = (Arc::new(Semaphore::new(large)), PageBudget::new(rest));
         let fetcher = || {
             let fetcher = Fetcher::new(fetch.clone(), &self.settings.agent, guard.clone(), tls.clone());
-            fetcher.with_budget(budget.clone())
+            let fetcher = fetcher.with_budget(budget.clone());
+            fetcher.with_secrets(self.settings.credentials.clone(), self.settings.cookies)
         };
         let tools = |number: usize| Tools {
             fetcher: fetcher(),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use regex::Regex;
+use regex::RegexBuilder;
 use rhumb_core::crawl::CrawlConfig;
 use rhumb_core::filter::{FilterConfig, Scope};
 use rhumb_core::frontier::{BudgetConfig, FrontierConfig};
@@ -23,6 +23,7 @@ use rhumb_crawl::fetch::FetchLimits;
 use rhumb_crawl::settings::Stages;
 use serde::{Deserialize, Serialize};
 
+use crate::credentials;
 use crate::memory::{self, Shares};
 use crate::units::{Size, Span};
 
@@ -31,6 +32,8 @@ pub const FORMAT: u32 = 1;
 /// The file in a crawl directory that holds the settings in force.
 pub const FILE: &str = "rhumb.toml";
 
+/// Bytes that one compiled expression may take.
+const EXPRESSION_BYTES_MAX: usize = 1 << 20;
 /// What a remembered TLS session takes: two tickets and the certificates of the host.
 const TLS_SESSION_BYTES: usize = 8 << 10;
 
@@ -157,6 +160,8 @@ pub struct FetchSection {
     pub decoded_max: Size,
     pub codings_max: usize,
     pub redirects_max: u8,
+    /// Keep cookies in memory, and send each back to the origin that set it.
+    pub cookies: bool,
 }
 
 impl Default for FetchSection {
@@ -175,6 +180,7 @@ impl Default for FetchSection {
             decoded_max: Size(d.decoded_bytes_max as u64),
             codings_max: d.codings_max,
             redirects_max: 10,
+            cookies: false,
         }
     }
 }
@@ -248,6 +254,9 @@ pub struct NetSection {
     /// A PEM file of certificate authorities trusted beside the usual ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authorities: Option<PathBuf>,
+    /// A file of user names, passwords and tokens, each for one origin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -473,6 +482,8 @@ impl Config {
             agent: agent.to_string(),
             tls_hosts_max: (shares.tls / TLS_SESSION_BYTES).max(16),
             authorities: self.net.authorities.clone(),
+            credentials: self.net.credentials.as_deref().map_or(Ok(Vec::new()), credentials::read)?,
+            cookies: f.cookies,
             workers: c.workers,
             threads: if c.threads == 0 {
                 std::thread::available_parallelism().map_or(1, |n| n.get())
@@ -498,8 +509,10 @@ impl Config {
         let (c, p) = (&self.crawl, &self.politeness);
         let mut rules = Vec::new();
         for rule in &self.priority {
-            let expression = Regex::new(&rule.expression)
-                .map_err(|e| anyhow::anyhow!("priority rule {:?}: {e}", rule.expression))?;
+            let expression = RegexBuilder::new(&rule.expression).size_limit(EXPRESSION_BYTES_MAX).build();
+            let expression = expression.map_err(|e| {
+                anyhow::anyhow!("priority rule {:?}: {}", rule.expression, e.to_string().replace('\n', " "))
+            })?;
             if rule.level >= LEVELS {
                 bail!("priority rule {:?}: level {} is not between 0 and {}", rule.expression, rule.level, LEVELS - 1);
             }

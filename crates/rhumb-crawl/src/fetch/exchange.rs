@@ -50,6 +50,7 @@ pub(crate) async fn exchange(
         Ok(Ok(Ok(response))) => response,
     };
     let (parts, incoming) = response.into_parts();
+    fetcher.secrets.learn(request.url, &parts.headers);
     let status = parts.status.as_u16();
     if parts.headers.contains_key(header::TRANSFER_ENCODING) && parts.headers.contains_key(header::CONTENT_LENGTH) {
         // Two answers to the question where the body ends: whoever believes the other one sees another response (RFC 9112,
@@ -135,6 +136,17 @@ fn build(
         raw.extend_from_slice(value.as_bytes());
         raw.extend_from_slice(b"\r\n");
         headers.insert(name, value);
+    }
+    if let Some(cookie) = fetcher.secrets.cookie(url) {
+        raw.extend_from_slice(b"Cookie: ");
+        raw.extend_from_slice(cookie.as_bytes());
+        raw.extend_from_slice(b"\r\n");
+        headers.insert(header::COOKIE, cookie);
+    }
+    if let Some(authorization) = fetcher.secrets.authorization(url) {
+        // The archive is for others to read; what the user trusted us with is not.
+        raw.extend_from_slice(b"Authorization: ***\r\n");
+        headers.insert(header::AUTHORIZATION, authorization.clone());
     }
     raw.extend_from_slice(b"\r\n");
     Ok((message, raw))

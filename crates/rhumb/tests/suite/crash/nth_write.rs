@@ -91,6 +91,8 @@ pub fn small_settings() -> Settings {
         agent: "rhumb-test".to_string(),
         tls_hosts_max: 0,
         authorities: None,
+        credentials: Vec::new(),
+        cookies: false,
         workers: 3,
         threads: 1,
         sitemaps: false,

@@ -30,7 +30,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::background::{DnsIdle, in_background};
 use crate::bus::{Bus, LocalBus};
-use crate::clock::Clock;
+use crate::clock::{Anchor, Clock};
 use crate::dns::{Answer, DnsError, Resolver};
 use crate::fetch::budget::{self, PageBudget};
 use crate::fetch::{Fetcher, tls};
@@ -101,7 +101,7 @@ pub struct Engine {
     received: Batch,
     /// Whether the sieve has more for the frontier than one turn should take.
     more_to_pass: bool,
-    /// What opening found that people should know.
+    /// What was wrong with the state on disk, which was therefore made anew from the log.
     pub notes: Vec<String>,
 }
 
@@ -123,12 +123,13 @@ impl Engine {
             }
             replayed => replayed?,
         }
-        let died = crawl.died_by(Timestamp::now());
+        let anchor = disk.read(Anchor::FILE).ok().and_then(|bytes| Anchor::from_text(&bytes));
+        let clock = Clock::start(crawl.last_alive, anchor.as_ref());
+        let died = crawl.died_by(clock.now());
         crawl.frontier.recover(died);
         let archive = Archive::open(disk.clone(), crawl.archive_end, settings.archive_file_bytes)?;
         let mut index = ArchiveIndex::open(disk.clone(), crawl.index_end)?;
         complete_index(&disk, &mut index, checkpoint_position, crawl.index_end)?;
-        let clock = Clock::start(crawl.last_alive);
         let filter = Filter::new(settings.filter.clone())?;
         let mut engine = Engine {
             root: root.to_path_buf(),
@@ -250,6 +251,9 @@ impl Engine {
         let mut arrived = Vec::with_capacity(256);
         let mut ending: Option<(End, Instant)> = None;
         let mut stoppable = true;
+        if let Some(anchor) = Anchor::of(&self.clock) {
+            self.disk.replace(Anchor::FILE, anchor.to_text().as_bytes())?;
+        }
         self.record(&Record::Opened(self.clock.now()))?;
         self.publish("running");
         loop {
@@ -544,7 +548,7 @@ impl Engine {
     }
 
     /// Writes the state, so that the next start need not read the log up to here, and waits for it.
-    fn checkpoint(&mut self) -> Result<(), CrawlError> {
+    pub fn checkpoint(&mut self) -> Result<(), CrawlError> {
         let saved = self.save()?;
         self.archive.sync()?;
         self.index.sync()?;
@@ -695,7 +699,7 @@ fn without_checkpoint(
     trouble: &str,
     notes: &mut Vec<String>,
 ) -> Result<Crawl, CrawlError> {
-    notes.push(format!("{trouble}; the state is made anew from the log"));
+    notes.push(trouble.to_string());
     checkpoint::discard_all(&**disk)?;
     let crawl = Crawl::new(disk.clone(), &settings.crawl)?;
     crawl.remove_strays(&**disk)?;

@@ -23,6 +23,7 @@ use rhumb_crawl::fetch::FetchLimits;
 use rhumb_crawl::settings::Stages;
 use serde::{Deserialize, Serialize};
 
+use crate::files::{self, Files};
 use crate::memory::{self, Shares};
 use crate::units::{Size, Span};
 
@@ -30,6 +31,9 @@ use crate::units::{Size, Span};
 pub const FORMAT: u32 = 1;
 /// The file in a crawl directory that holds the settings in force.
 pub const FILE: &str = "rhumb.toml";
+
+/// In front of the checksum in a crawl directory's file.
+const SEAL: &str = "# CRC-32 of all above: ";
 
 /// What a remembered TLS session takes: two tickets and the certificates of the host.
 const TLS_SESSION_BYTES: usize = 8 << 10;
@@ -41,6 +45,9 @@ pub struct Config {
     /// Layout of the crawl directory; only there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<u32>,
+    /// Whether the file of a crawl directory is not as we wrote it.
+    #[serde(skip)]
+    pub changed: bool,
     pub crawl: CrawlSection,
     pub politeness: PolitenessSection,
     pub fetch: FetchSection,
@@ -364,16 +371,30 @@ impl Config {
             Some(format) if format == i64::from(FORMAT) => {}
             Some(format) => bail!(
                 "{} was made by another version of rhumb (format {format}; this one knows {FORMAT}): use that version, or another directory",
-                dir.display()
+                path.display()
             ),
             None => bail!("{} names no format: is {} a crawl directory?", path.display(), dir.display()),
         }
-        Config::read(&path).map(Some)
+        let mut config = Config::read(&path)?;
+        config.changed = text.rsplit_once(SEAL).is_some_and(|(text, sum)| sum.trim_end() != seal(text));
+        Ok(Some(config))
     }
 
-    /// The file for a crawl directory.
+    /// What people should know of a file that is not as we wrote it.
+    pub fn changed_note() -> String {
+        format!("{FILE} is not as rhumb wrote it; it counts as it is now. If nobody edited it, it is damaged: compare it with `rhumb config`")
+    }
+
+    /// All settings as TOML.
     pub fn to_toml(&self) -> Result<String> {
         toml::to_string(self).context("write the settings as TOML")
+    }
+
+    /// The file for a crawl directory: it ends with a checksum, so that a flipped bit does not pass for a setting.
+    pub fn to_file(&self) -> Result<String> {
+        let text = self.to_toml()?;
+        let sum = seal(&text);
+        Ok(format!("{text}{SEAL}{sum}\n"))
     }
 
     /// Numbers for the crawler.
@@ -396,6 +417,10 @@ impl Config {
             bail!("memory {}: at least {}", c.memory, Size(memory::BYTES_MIN));
         }
         let shares = Shares::of(c.memory);
+        let threads = match c.threads {
+            0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
+            threads => threads,
+        };
         let allow = self.net.allow.iter().map(|n| n.parse::<Cidr>().map_err(|e| anyhow::anyhow!("allow-net {n}: {e}")));
         let guard = Guard { allow: allow.collect::<Result<_>>()?, ..Guard::default() };
         let mut dns = if self.dns.servers.is_empty() {
@@ -406,6 +431,8 @@ impl Config {
         if self.dns.waits.is_empty() {
             bail!("dns.waits: at least one attempt");
         }
+        let files = Files::within(files::limit(), c.workers, threads, dns.servers.len());
+        dns.sockets = files.dns_sockets;
         dns.ipv6 = self.dns.ipv6;
         dns.schedule = self.dns.waits.iter().map(|wait| wait.0).collect();
         dns.tcp_wait = self.dns.tcp.0;
@@ -424,7 +451,7 @@ impl Config {
         };
         rhumb_core::filter::Filter::new(filter.clone()).map_err(|e| anyhow::anyhow!("{e}"))?;
         Ok(Settings {
-            crawl: self.crawl_config(agent, &shares)?,
+            crawl: self.crawl_config(agent, &shares, &files)?,
             fetch: FetchLimits {
                 connect: f.connect.0,
                 tls: f.tls.0,
@@ -465,12 +492,8 @@ impl Config {
             agent: agent.to_string(),
             tls_hosts_max: (shares.tls / TLS_SESSION_BYTES).max(16),
             authorities: self.net.authorities.clone(),
-            workers: c.workers,
-            threads: if c.threads == 0 {
-                std::thread::available_parallelism().map_or(1, |n| n.get())
-            } else {
-                c.threads
-            },
+            workers: files.workers,
+            threads: files.threads,
             archive: self.storage.archive,
             page_bytes_max: shares.pages,
             pages_max: c.limit,
@@ -485,7 +508,7 @@ impl Config {
         })
     }
 
-    fn crawl_config(&self, agent: &str, shares: &Shares) -> Result<CrawlConfig> {
+    fn crawl_config(&self, agent: &str, shares: &Shares, files: &Files) -> Result<CrawlConfig> {
         let (c, p) = (&self.crawl, &self.politeness);
         let mut rules = Vec::new();
         for rule in &self.priority {
@@ -499,7 +522,7 @@ impl Config {
         Ok(CrawlConfig {
             frontier: FrontierConfig {
                 agent: product_token(agent).to_string(),
-                back_queues: 3 * c.workers,
+                back_queues: 3 * files.workers,
                 delay_ms_min: p.delay.ms(),
                 delay_factor: p.delay_factor,
                 crawl_delay_ms_max: p.crawl_delay_max.ms(),
@@ -516,7 +539,7 @@ impl Config {
                 backoff_ms_max: p.backoff_max.ms(),
                 retry_after_ms_max: p.retry_after_max.ms(),
                 keep_alive_ms: p.keep_alive.ms(),
-                idle_max: idle_max(c.workers, shares.connections),
+                idle_max: files.idle.min((shares.connections / CONNECTION_BYTES).clamp(8, 4_096)),
                 traps: self.traps.rules(shares.traps),
                 revisit_ms: c.continuous.then(|| c.revisit.ms()),
                 ..FrontierConfig::default()
@@ -531,14 +554,12 @@ impl Config {
     }
 }
 
+fn seal(text: &str) -> String {
+    format!("{:08x}", rhumb_store::codec::crc32(text.as_bytes()))
+}
+
 /// What an idle connection takes: its buffers have seen a page.
 const CONNECTION_BYTES: usize = 32 << 10;
-
-/// Idle connections that fit into `bytes`, and beside the workers' own into what the system lets us open.
-fn idle_max(workers: usize, bytes: usize) -> usize {
-    let files = rlimit::increase_nofile_limit(65_536).unwrap_or(1_024) as usize;
-    files.saturating_sub(workers + 128).min(bytes / CONNECTION_BYTES).clamp(8, 4_096)
-}
 
 /// A TOML error in one line: what and where.
 fn one_line(error: &toml::de::Error, text: &str) -> String {

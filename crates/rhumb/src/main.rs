@@ -8,6 +8,7 @@ mod cli;
 mod commands;
 mod config;
 mod display;
+mod files;
 mod memory;
 mod out;
 mod units;

@@ -2,17 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use rhumb_core::url::{Normalizer, Url, UrlError};
 use rhumb_crawl::status::Status;
-use rhumb_crawl::{CrawlError, End, Engine};
+use rhumb_crawl::{CrawlError, End};
 use rhumb_store::disk::{DirLock, RealDisk};
 use tokio::sync::watch;
 
+use super::open_crawl;
 use crate::cli::CrawlArgs;
 use crate::config::{Config, FILE, FORMAT};
 use crate::display::{self, Display, Figures};
-use crate::{Exit, out, usage};
+use crate::{Exit, files, out, usage};
 
 /// Crawls, and tells people or machines how it went.
 pub fn run(args: &CrawlArgs, json: bool) -> Result<Exit> {
@@ -135,22 +136,33 @@ impl Plan {
     /// Runs the crawl to its end.
     pub fn carry_out(self, live: bool) -> Result<(End, Status)> {
         let settings = self.config.settings().map_err(|e| usage(format!("{e:#}")))?;
+        if files::limit() < files::MIN {
+            bail!("only {} files may be open at once, {} are needed: raise it (ulimit -n)", files::limit(), files::MIN);
+        }
         std::fs::create_dir_all(&self.dir).with_context(|| format!("cannot make {}", self.dir.display()))?;
         let _lock = DirLock::take(&self.dir)?;
         // Before the log is replayed, which may take its time.
         let (stop, stopped) = watch::channel(false);
         stop_on_signal(stop)?;
-        let text = self.config.to_toml()?;
+        let text = self.config.to_file()?;
         let disk = RealDisk::new(&self.dir);
         if disk.read(FILE).ok().as_deref() != Some(text.as_bytes()) {
             disk.replace(FILE, text.as_bytes())?;
         }
-        let mut engine = Engine::open(&self.dir, disk, settings)?;
+        let fewer = (settings.workers < self.config.crawl.workers).then_some(settings.workers);
+        let mut engine = open_crawl(&self.dir, disk, settings)?;
         if live && self.announced {
             self.announce();
         }
         for note in &engine.notes {
-            out::note(&format!("rhumb: {note}"));
+            out::note(&format!("rhumb: {note}; the state was made anew from the log"));
+        }
+        if self.config.changed {
+            out::note(&format!("rhumb: {}", Config::changed_note()));
+        }
+        if let Some(workers) = fewer {
+            let (limit, wanted) = (files::limit(), self.config.crawl.workers);
+            out::note(&format!("rhumb: {workers} workers instead of {wanted}: only {limit} files may be open (ulimit -n)"));
         }
         engine.add_seeds(&self.seeds)?;
         let display = live.then(|| Display::start(engine.status()));
@@ -159,6 +171,9 @@ impl Plan {
             display.finish();
         }
         ended.map_err(|e| match e {
+            CrawlError::Store(e) if e.is_in_derived_state() => {
+                anyhow::anyhow!("{e}; nothing was lost: the same command makes it anew from the log and goes on")
+            }
             CrawlError::Store(e) => {
                 anyhow::anyhow!("{e}; nothing was lost: free the cause and run the same command again")
             }

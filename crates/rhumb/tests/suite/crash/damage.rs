@@ -16,17 +16,17 @@ use super::nth_write::{crawl_on, small_settings, small_web};
 use super::{Facts, from_env, quick_directory, restore, snapshot};
 use crate::common::{Place, json, rhumb, run};
 
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+pub(super) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-struct Crawls {
-    server: Server,
-    reference: Facts,
-    finished: Files,
+pub(super) struct Crawls {
+    pub server: Server,
+    pub reference: Facts,
+    pub finished: Files,
     /// Torn in the middle: records behind the checkpoint, queues on disk, several runs.
-    interrupted: Files,
+    pub interrupted: Files,
 }
 
-fn crawls() -> &'static Crawls {
+pub(super) fn crawls() -> &'static Crawls {
     static CRAWLS: OnceLock<Crawls> = OnceLock::new();
     CRAWLS.get_or_init(|| {
         let server = small_web();
@@ -67,7 +67,7 @@ fn checkpoint_position(dir: &Path) -> Option<Position> {
 
 /// What looking at and going on with a damaged crawl may come to.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+pub(super) enum Verdict {
     /// The right pages, or, where the log itself does not read, the right number of them and no request made.
     Right,
     /// An error that names the file.
@@ -75,7 +75,7 @@ enum Verdict {
 }
 
 /// Opens a damaged crawl as `status` does, then resumes it, and judges both.
-fn judge(files: &Files, damaged: &Path, what: &str) -> Verdict {
+pub(super) fn judge(files: &Files, damaged: &Path, what: &str) -> Verdict {
     let all = crawls();
     let temporary = quick_directory();
     let dir = temporary.path();

@@ -125,7 +125,10 @@ mod tests {
         check(&boot, 500, 0);
         check("another start of the machine", 3_600_000, 0);
         let ahead = Anchor { boot, uptime_ms, time_ms: wall.0 + 3_600_000 };
-        assert!(Clock::start(Timestamp(0), Some(&ahead)).now() < wall.plus_ms(60_000), "the log decides, not the anchor");
+        assert!(
+            Clock::start(Timestamp(0), Some(&ahead)).now() < wall.plus_ms(60_000),
+            "the log decides, not the anchor"
+        );
         let mut text = ahead.to_text().into_bytes();
         for place in 0..text.len() {
             text[place] ^= 2;

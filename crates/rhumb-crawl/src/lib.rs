@@ -10,6 +10,7 @@ pub mod dns;
 pub mod engine;
 pub mod fetch;
 pub mod pipeline;
+mod recover;
 pub mod settings;
 mod shard;
 pub mod status;

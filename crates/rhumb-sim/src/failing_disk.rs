@@ -229,7 +229,9 @@ mod tests {
 
     #[test]
     fn the_nth_look_goes_wrong() {
-        for (at, expected) in [(1, [false, true, true, true]), (2, [true, false, true, true]), (4, [true, true, true, false])] {
+        for (at, expected) in
+            [(1, [false, true, true, true]), (2, [true, false, true, true]), (4, [true, true, true, false])]
+        {
             let dir = tempfile::tempdir().unwrap();
             let disk = FailingDisk::new(RealDisk::new(dir.path()), at, Failure::Unreadable);
             disk.create("a").and_then(|mut a| a.append(&[1; 10])).unwrap();

@@ -382,7 +382,9 @@ impl Config {
 
     /// What people should know of a file that is not as we wrote it.
     pub fn changed_note() -> String {
-        format!("{FILE} is not as rhumb wrote it; it counts as it is now. If nobody edited it, it is damaged: compare it with `rhumb config`")
+        format!(
+            "{FILE} is not as rhumb wrote it; it counts as it is now. If nobody edited it, it is damaged: compare it with `rhumb config`"
+        )
     }
 
     /// All settings as TOML.

@@ -1,12 +1,13 @@
 //! `rhumb crawl`: from what was typed to a crawl that runs, and back to an exit code.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use rhumb_core::url::{Normalizer, Url, UrlError};
 use rhumb_crawl::status::Status;
-use rhumb_crawl::{CrawlError, End};
-use rhumb_store::disk::{DirLock, RealDisk};
+use rhumb_crawl::{CrawlError, End, Settings};
+use rhumb_store::disk::{DirLock, Disk, RealDisk};
 use tokio::sync::watch;
 
 use super::open_crawl;
@@ -150,6 +151,41 @@ impl Plan {
             disk.replace(FILE, text.as_bytes())?;
         }
         let fewer = (settings.workers < self.config.crawl.workers).then_some(settings.workers);
+        if let Some(workers) = fewer {
+            let (limit, wanted) = (files::limit(), self.config.crawl.workers);
+            out::note(&format!(
+                "rhumb: {workers} workers instead of {wanted}: only {limit} files may be open (ulimit -n)"
+            ));
+        }
+        if self.config.changed {
+            out::note(&format!("rhumb: {}", Config::changed_note()));
+        }
+        let mut mended = false;
+        loop {
+            match self.go(live, disk.clone(), settings.clone(), stopped.clone())? {
+                // Found while it was being read. All of it can be made anew, so nobody need come and start it again.
+                Err(CrawlError::Store(e)) if e.is_in_derived_state() && !mended => {
+                    out::note(&format!("rhumb: {e}; the state is made anew from the log"));
+                    mended = true;
+                }
+                Err(CrawlError::Store(e)) => {
+                    return Err(anyhow::anyhow!(
+                        "{e}; nothing was lost: free the cause and run the same command again"
+                    ));
+                }
+                ended => return Ok(ended?),
+            }
+        }
+    }
+
+    /// Opens the crawl and runs it once. The outer error is one of opening.
+    fn go(
+        &self,
+        live: bool,
+        disk: Arc<dyn Disk>,
+        settings: Settings,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Result<(End, Status), CrawlError>> {
         let mut engine = open_crawl(&self.dir, disk, settings)?;
         if live && self.announced {
             self.announce();
@@ -157,29 +193,24 @@ impl Plan {
         for note in &engine.notes {
             out::note(&format!("rhumb: {note}; the state was made anew from the log"));
         }
-        if self.config.changed {
-            out::note(&format!("rhumb: {}", Config::changed_note()));
+        if engine.visits_lost > 0 {
+            out::note(&format!("rhumb: {}", lost(engine.visits_lost)));
         }
-        if let Some(workers) = fewer {
-            let (limit, wanted) = (files::limit(), self.config.crawl.workers);
-            out::note(&format!("rhumb: {workers} workers instead of {wanted}: only {limit} files may be open (ulimit -n)"));
+        if let Err(e) = engine.add_seeds(&self.seeds) {
+            return Ok(Err(e));
         }
-        engine.add_seeds(&self.seeds)?;
         let display = live.then(|| Display::start(engine.status()));
         let ended = engine.run(stopped);
         if let Some(display) = display {
             display.finish();
         }
-        ended.map_err(|e| match e {
-            CrawlError::Store(e) if e.is_in_derived_state() => {
-                anyhow::anyhow!("{e}; nothing was lost: the same command makes it anew from the log and goes on")
-            }
-            CrawlError::Store(e) => {
-                anyhow::anyhow!("{e}; nothing was lost: free the cause and run the same command again")
-            }
-            other => other.into(),
-        })
+        Ok(ended)
     }
+}
+
+/// What a power loss took, for people.
+pub fn lost(visits: u64) -> String {
+    format!("the end of the archive never reached the disk; visits made again because of that: {visits}")
 }
 
 /// Whether there is nothing in a directory but what a start that was killed at once leaves behind.

@@ -48,6 +48,9 @@ pub fn run(dir: &Path, check: bool, json: bool) -> Result<Exit> {
         let rebuild = out::shell(dir);
         damage.push(format!("{note}; the next crawl makes it anew from the log, or now: rhumb rebuild {rebuild}"));
     }
+    if engine.visits_lost > 0 {
+        damage.push(format!("{}; the next crawl does it", super::crawl::lost(engine.visits_lost)));
+    }
     if check || verify::bytes(&*disk)? <= CHECKED_BYTES_MAX {
         damage.extend(damaged(&disk)?.iter().map(|e| match advice(e, dir) {
             Some(advice) => format!("{e}; {advice}"),

@@ -37,6 +37,8 @@ pub struct Facts {
     pub links: BTreeSet<(String, String, bool)>,
     /// How often each host's robots.txt was had, by host.
     pub robots: BTreeMap<String, u32>,
+    /// How often a host was held because it does not answer.
+    pub held: u32,
 }
 
 impl Facts {
@@ -55,6 +57,7 @@ impl Facts {
             outcomes: BTreeMap::new(),
             links: BTreeSet::new(),
             robots: BTreeMap::new(),
+            held: 0,
         };
         let mut attempts: BTreeSet<(String, u8)> = BTreeSet::new();
         let mut archived = Archived::new();
@@ -89,6 +92,7 @@ impl Facts {
                     let before = facts.outcomes.insert(entry.url.as_str().to_string(), outcome.name());
                     assert_eq!(before, None, "{} ends twice", entry.url.as_str());
                 }
+                Record::Held { .. } => facts.held += 1,
                 _ => {}
             }
         }

@@ -107,14 +107,15 @@ pub fn small_settings() -> Settings {
     }
 }
 
-/// Crawls from host 0 to the end; a hang fails the test, a panic goes through.
+/// Crawls from host 0, and a host that never answers, to the end; a hang fails the test, a panic goes through.
 pub fn crawl_on(disk: Arc<dyn Disk>, dir: &Path, server: &Server) -> Result<End, CrawlError> {
     let (done, ended) = mpsc::channel();
     let (dir, seed) = (dir.to_path_buf(), Url::parse(&server.web().url(0, 0)).expect("a URL"));
     let thread = std::thread::spawn(move || {
         let run = || {
             let mut engine = Engine::open(&dir, disk, small_settings())?;
-            engine.add_seeds(&[seed])?;
+            let dead = Url::parse("http://127.0.9.9:1/").expect("a URL");
+            engine.add_seeds(&[seed, dead])?;
             let (_stop, stopped) = watch::channel(false);
             engine.run(stopped)
         };
@@ -199,6 +200,7 @@ fn every_nth_operation(failure: Failure, sample: u64) {
 #[test]
 fn the_small_crawl_does_everything() {
     let (reference, operations, journal) = undisturbed(&small_web());
+    let held = reference.held;
     let count = |what: &str| journal.iter().filter(|l| l.starts_with(what)).count();
     for (what, least) in [
         ("create log/", 3),
@@ -211,6 +213,7 @@ fn the_small_crawl_does_everything() {
     ] {
         assert!(count(what) >= least, "{what}: {} of {operations} operations", count(what));
     }
+    assert_eq!(held, 1, "the host that never answers is held");
     for outcome in ["ok", "redirect", "not_found", "server_error", "rate_limited", "robots_disallowed"] {
         assert!(reference.outcomes.values().any(|o| *o == outcome), "no {outcome}: {:?}", reference.outcomes);
     }

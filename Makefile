@@ -15,8 +15,10 @@ FLIPS  ?= 1000
 SEED   ?= $(shell date +%s)
 
 HOSTS  ?= 1000000
+# bash has a SECONDS of its own, which reaches us from nowhere but the command line.
+FUZZ_SECONDS = $(if $(filter command line,$(origin SECONDS)),$(SECONDS),600)
 
-.PHONY: help test tidy ci fmt clippy doc deny sim sim-smoke kill faults flips tools bench-peers bench-sizes bench-scale clean
+.PHONY: help test tidy ci fmt clippy doc deny sim sim-smoke kill faults flips tools fuzz fuzz-smoke bench-peers bench-sizes bench-scale clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +88,13 @@ flips: ## FLIPS (1,000) single bits from SEED (the clock) in all files of a craw
 	@echo "RHUMB_FLIPS=$(FLIPS) RHUMB_SEED=$(SEED)"
 	NEXTEST_PROFILE=long RHUMB_FLIPS=$(FLIPS) RHUMB_SEED=$(SEED) $(if $(REPORT),RHUMB_REPORT=$(abspath $(REPORT))) tests/run.sh --test suite crash::flips
 
+# What the corpora hold is replayed by every test run; this looks for more. Needs a nightly toolchain, cargo-fuzz and a C++ compiler.
+fuzz: ## each fuzz target (or TARGET) for SECONDS (600), summary in target/fuzz/summary.json; ARGS=--keep grows the corpora
+	$(PYTHON) fuzz/run.py $(TARGET) --seconds $(FUZZ_SECONDS) $(ARGS)
+
+fuzz-smoke: ## each fuzz target for 10 seconds
+	$(PYTHON) fuzz/run.py $(TARGET) --seconds 10 $(ARGS)
+
 bench-peers: ## processor time per page beside wget2 and Scrapy (about 10 minutes, nearly all of it Scrapy); ARGS=--json keeps the result
 	$(PYTHON) bench/peers.py $(ARGS)
 
@@ -95,9 +104,10 @@ bench-sizes: ## a crawl of 100,000 pages, interrupted and resumed, then looked i
 bench-scale: ## the parts at size: 100 M URLs, 10 M hosts, bounded memory (half an hour); ARGS=--json keeps the results
 	$(PYTHON) bench/scale.py $(ARGS)
 
-tools: ## install cargo-nextest and cargo-deny (several minutes)
+tools: ## install cargo-nextest, cargo-deny and, where there is a nightly toolchain, cargo-fuzz (several minutes)
 	cargo nextest --version >/dev/null 2>&1 || cargo install --locked cargo-nextest
 	cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
+	! cargo +nightly --version >/dev/null 2>&1 || cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz
 
 clean: ## remove what was built and installed here
 	cargo clean

@@ -21,6 +21,7 @@ use crate::priority::Prioritizer;
 use crate::record::Record;
 use crate::seen::ContentSeen;
 use crate::sieve::{FingerprintSet, Offered, Sieve, SieveConfig, SieveDone, SieveWork};
+use crate::sitemap::{SITEMAPS_MAX, SitemapLevel};
 use crate::url::Url;
 use crate::visit::{Entry, LinkKind, VisitRecord};
 
@@ -224,6 +225,9 @@ impl Crawl {
         }
         if !visit.purpose.is_page() {
             self.totals.robots += 1;
+            let sitemaps = || visit.links.iter().filter(|l| l.wanted && l.kind == LinkKind::Sitemap);
+            let level = SitemapLevel::first(sitemaps().count());
+            sitemaps().take(SITEMAPS_MAX).for_each(|link| found.push_sitemap(&link.url, 0, 0, level));
             return Ok(());
         }
         if visit.retry {
@@ -231,8 +235,9 @@ impl Crawl {
             return Ok(());
         }
         self.count(visit.outcome);
-        self.totals.pages += u64::from(visit.outcome == Outcome::Ok);
-        self.totals.duplicates += u64::from(visit.duplicate_of.is_some());
+        let is_sitemap = visit.entry.sitemap.is_some();
+        self.totals.pages += u64::from(visit.outcome == Outcome::Ok && !is_sitemap);
+        self.totals.duplicates += u64::from(visit.duplicate_of.is_some() && !is_sitemap);
         self.totals.links += if visit.outcome == Outcome::Redirect { 0 } else { visit.links.len() as u64 };
         if let (Some(digest), Some(_), None, Outcome::Ok) =
             (visit.digest, visit.archived, &visit.duplicate_of, visit.outcome)
@@ -244,11 +249,19 @@ impl Crawl {
         let redirected = visit.outcome == Outcome::Redirect;
         let entry = &visit.entry;
         let depth = if redirected { entry.depth } else { entry.depth.saturating_add(1) };
+        let sitemaps = visit.links.iter().filter(|l| l.wanted && l.kind == LinkKind::Sitemap).count();
         for link in visit.links.iter().filter(|l| l.wanted) {
             // So is a page that sends its reader on, though it is a page of its own.
             let sent_on = redirected || link.kind == LinkKind::Refresh;
             let redirects = if sent_on { entry.redirects.saturating_add(1) } else { 0 };
             if redirects > self.redirects_max {
+                continue;
+            }
+            if let Some(level) = entry.sitemap.filter(|_| redirected || link.kind == LinkKind::Sitemap) {
+                // A redirect leads to the same sitemap, an index to further ones, which are no deeper than it.
+                if let Some(level) = if redirected { Some(level) } else { level.next(sitemaps) } {
+                    found.push_sitemap(&link.url, entry.depth, redirects, level);
+                }
                 continue;
             }
             let seed = redirected && entry.seed;

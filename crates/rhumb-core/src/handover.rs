@@ -5,6 +5,7 @@
 
 use rhumb_store::codec::{Malformed, Put, Take};
 
+use crate::sitemap::SitemapLevel;
 use crate::url::{Fingerprint, Url};
 use crate::visit::Entry;
 
@@ -18,9 +19,18 @@ pub struct Batch {
 impl Batch {
     /// Adds a URL found at `depth`.
     pub fn push(&mut self, url: &Url, depth: u32, redirects: u8, seed: bool) {
+        self.push_as(url, depth, redirects, seed, None);
+    }
+
+    /// Adds the URL of a sitemap.
+    pub fn push_sitemap(&mut self, url: &Url, depth: u32, redirects: u8, level: SitemapLevel) {
+        self.push_as(url, depth, redirects, false, Some(level));
+    }
+
+    fn push_as(&mut self, url: &Url, depth: u32, redirects: u8, seed: bool, sitemap: Option<SitemapLevel>) {
         self.bytes.extend_from_slice(&url.fingerprint().0.to_le_bytes());
         let mut head = [0u8; 16];
-        let head = Entry::put_head(depth, redirects, seed, &mut head);
+        let head = Entry::put_head(depth, redirects, seed, sitemap, &mut head);
         self.bytes.put_u64((head.len() + url.as_str().len()) as u64);
         self.bytes.extend_from_slice(head);
         self.bytes.extend_from_slice(url.as_str().as_bytes());

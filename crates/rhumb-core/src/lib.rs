@@ -3,7 +3,8 @@
 //! Nothing here reads a clock, opens a socket or touches a file except through `rhumb_store::disk::Disk`;
 //! everything can be replayed. In the order a URL meets them: [`url`] (what it is), [`filter`] (may we want
 //! it?), [`splitter`] (whose is it?), [`sieve`] (is it new?), [`frontier`] (when is its turn?), [`robots`] and
-//! [`net`] (may it be fetched?), [`page`] (what does it say?), [`record`] (what the log keeps of it).
+//! [`net`] (may it be fetched?), [`page`] and [`sitemap`] (what
+//! does it say?), [`record`] (what the log keeps of it).
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
 
@@ -19,6 +20,7 @@ pub mod record;
 pub mod robots;
 pub mod seen;
 pub mod sieve;
+pub mod sitemap;
 pub mod sketch;
 pub mod splitter;
 pub mod traps;

@@ -9,6 +9,7 @@ use rhumb_store::codec::{Malformed, Put, Take};
 
 use crate::outcome::Outcome;
 use crate::page;
+use crate::sitemap::SitemapLevel;
 use crate::url::{Host, Url};
 
 /// A URL that waits in the frontier, with what must be known of it when its turn comes.
@@ -24,6 +25,8 @@ pub struct Entry {
     pub redirects: u8,
     /// Whether the user named it (or a seed redirected to it).
     pub seed: bool,
+    /// Where it stands among the sitemaps, if it is one.
+    pub sitemap: Option<SitemapLevel>,
     /// What the server gave with the last copy, for a conditional request.
     pub validators: Validators,
 }
@@ -74,13 +77,13 @@ const VALIDATORS: u8 = 2;
 impl Entry {
     /// A first visit at `depth`.
     pub fn new(url: Url, depth: u32) -> Entry {
-        Entry { url, depth, attempt: 0, redirects: 0, seed: false, validators: Validators::default() }
+        Entry { url, depth, attempt: 0, redirects: 0, seed: false, sitemap: None, validators: Validators::default() }
     }
 
     /// Appends the entry's bytes; the URL comes last and fills the rest.
     pub fn put(&self, into: &mut Vec<u8>) {
         let validators = if self.validators.is_empty() { 0 } else { VALIDATORS };
-        into.put_u8(if self.seed { SEED } else { 0 } | validators);
+        into.put_u8(if self.seed { SEED } else { 0 } | validators | SitemapLevel::to_bits(self.sitemap));
         into.put_u64(u64::from(self.depth));
         into.put_u8(self.attempt);
         into.put_u8(self.redirects);
@@ -91,8 +94,14 @@ impl Entry {
     }
 
     /// The bytes in front of the URL, for an entry that was never visited.
-    pub fn put_head(depth: u32, redirects: u8, seed: bool, into: &mut [u8; 16]) -> &[u8] {
-        into[0] = if seed { SEED } else { 0 };
+    pub fn put_head(
+        depth: u32,
+        redirects: u8,
+        seed: bool,
+        sitemap: Option<SitemapLevel>,
+        into: &mut [u8; 16],
+    ) -> &[u8] {
+        into[0] = if seed { SEED } else { 0 } | SitemapLevel::to_bits(sitemap);
         let mut at = 1;
         let mut rest = depth;
         while rest >= 0x80 {
@@ -122,7 +131,8 @@ impl Entry {
         let validators = if flags & VALIDATORS != 0 { Validators::take(&mut take)? } else { Validators::default() };
         let url = std::str::from_utf8(take.rest()).map_err(|_| Malformed("a waiting URL is not UTF-8"))?;
         let url = Url::from_canonical(url).ok_or(Malformed("a waiting URL is not canonical"))?;
-        Ok(Entry { url, depth, attempt, redirects, seed: flags & SEED != 0, validators })
+        let sitemap = SitemapLevel::from_bits(flags);
+        Ok(Entry { url, depth, attempt, redirects, seed: flags & SEED != 0, sitemap, validators })
     }
 }
 
@@ -174,6 +184,10 @@ pub enum LinkKind {
     Script = 6,
     Refresh = 7,
     Redirect = 8,
+    /// A sitemap, named by robots.txt or by an index.
+    Sitemap = 9,
+    /// A page that a sitemap lists.
+    Listed = 10,
     Other = 15,
 }
 
@@ -181,7 +195,7 @@ impl LinkKind {
     /// The kind for the number on disk.
     pub fn from_code(code: u8) -> LinkKind {
         use LinkKind::*;
-        [A, Area, Link, Frame, Iframe, Image, Script, Refresh, Redirect]
+        [A, Area, Link, Frame, Iframe, Image, Script, Refresh, Redirect, Sitemap, Listed]
             .into_iter()
             .find(|t| *t as u8 == code)
             .unwrap_or(Other)

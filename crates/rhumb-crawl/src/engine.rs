@@ -617,7 +617,8 @@ impl Engine {
         let (large, budget) = (Arc::new(Semaphore::new(large)), PageBudget::new(rest));
         let fetcher = || {
             let fetcher = Fetcher::new(fetch.clone(), &self.settings.agent, guard.clone(), tls.clone());
-            fetcher.with_budget(budget.clone())
+            let fetcher = fetcher.with_budget(budget.clone());
+            fetcher.with_secrets(self.settings.credentials.clone(), self.settings.cookies)
         };
         let tools = |number: usize| Tools {
             fetcher: fetcher(),
@@ -629,6 +630,7 @@ impl Engine {
             parse: self.settings.parse.clone(),
             gists: self.settings.crawl.frontier.traps.learn,
             redirects_max: self.settings.crawl.redirects_max,
+            sitemaps: self.settings.sitemaps,
             archive: self.settings.archive,
             scratch: Mutex::default(),
             ids: Mutex::new(RecordIds::new(record_seed(number), 0)),

@@ -9,6 +9,8 @@ pub mod clock;
 pub mod dns;
 pub mod engine;
 pub mod fetch;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod pipeline;
 mod recover;
 pub mod settings;

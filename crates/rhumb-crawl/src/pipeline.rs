@@ -9,8 +9,9 @@ use rhumb_core::filter::Filter;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits, Decoded};
 use rhumb_core::page::{self, Extractor, Gist, Page, ParseOptions};
-use rhumb_core::robots::ROBOTS_BYTES_MAX;
+use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt};
 use rhumb_core::seen::ContentSeen;
+use rhumb_core::sitemap::{SITEMAPS_MAX, Sitemap, SitemapKind, SitemapLevel, SitemapLimits};
 use rhumb_core::url::{Base, Host, Normalizer, Url};
 use rhumb_core::visit::{LinkKind, Outlink, Purpose, Validators, Visit, VisitRecord};
 use rhumb_store::archive::ArchiveRef;
@@ -52,6 +53,8 @@ pub struct Tools {
     pub gists: bool,
     /// Redirects in a row that are followed.
     pub redirects_max: u8,
+    /// Whether the sitemaps that a robots.txt names are followed.
+    pub sitemaps: bool,
     /// Whether pages are archived.
     pub archive: bool,
     /// Buffers in use again and again.
@@ -157,9 +160,16 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
         (Outcome::Ok, Purpose::Robots { .. }) if fetched.cut == Some(Truncated::Time) => {
             record.outcome = Outcome::BodyTimeout;
         }
-        (Outcome::Ok, Purpose::Robots { .. }) => record.robots = body.as_deref().map(Into::into),
+        (Outcome::Ok, Purpose::Robots { .. }) => {
+            record.robots = body.as_deref().map(Into::into);
+            if tools.sitemaps {
+                name_sitemaps(&mut record, body.as_deref().unwrap_or_default(), tools);
+            }
+        }
         (Outcome::Ok, Purpose::Page) => {
-            if let Some(body) = &body {
+            if let (Some(body), Some(level)) = (&body, record.entry.sitemap) {
+                read_sitemap(&mut record, body, level, tools);
+            } else if let Some(body) = &body {
                 gist = Some(read_page(&mut record, body, fetched.header("content-type"), tools, &mut scratch));
             }
         }
@@ -195,7 +205,7 @@ fn begin_record(visit: &Visit, fetched: &Fetched, clock: Clock) -> VisitRecord {
 }
 
 /// `Retry-After` as seconds or as a date; nonsense is as if it was not there.
-fn retry_after_ms(value: &str, now: rhumb_core::Timestamp) -> Option<u64> {
+pub(crate) fn retry_after_ms(value: &str, now: rhumb_core::Timestamp) -> Option<u64> {
     if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) {
         // A number beyond all bounds is meant to be long.
         return Some(value.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1_000));
@@ -316,6 +326,53 @@ fn read_page(
         }
     }
     gist
+}
+
+/// The sitemaps that a robots.txt names, as links.
+fn name_sitemaps(record: &mut VisitRecord, body: &[u8], tools: &Tools) {
+    let robots = RobotsTxt::parse(body, ROBOTS_BYTES_MAX);
+    let named = robots.sitemaps().iter().map(String::as_str);
+    // As wanted as a link of a seed, but no deeper than the seed itself: what a sitemap lists is one step away.
+    add_listed(record, named, LinkKind::Sitemap, SITEMAPS_MAX, 1, tools);
+}
+
+/// What a sitemap lists, as links. What is wrong with it is a detail: the host answered, and nothing else is expected of it.
+fn read_sitemap(record: &mut VisitRecord, body: &[u8], level: SitemapLevel, tools: &Tools) {
+    record.fingerprint = xxhash_rust::xxh3::xxh3_64(body);
+    let sitemap = Sitemap::read(body, &SitemapLimits::default());
+    if let Some(problem) = sitemap.errors.last() {
+        let (what, more) = (problem.error.name(), sitemap.errors.len() as u64 + sitemap.errors_untold - 1);
+        let more = if more > 0 { format!(" ({more} more problems)") } else { String::new() };
+        add_detail(record, &format!("sitemap: {what}: {problem}{more}"));
+    }
+    let is_index = sitemap.kind == Some(SitemapKind::Index);
+    let (kind, max) = if is_index { (LinkKind::Sitemap, level.may_name()) } else { (LinkKind::Listed, usize::MAX) };
+    if sitemap.urls.len() > max {
+        add_detail(record, &format!("{} sitemaps beyond the bounds left out", sitemap.urls.len() - max));
+    }
+    let depth = record.entry.depth.saturating_add(1);
+    add_listed(record, sitemap.urls.iter().map(|u| u.loc.as_str()), kind, max, depth, tools);
+}
+
+fn add_listed<'a>(
+    record: &mut VisitRecord,
+    listed: impl Iterator<Item = &'a str>,
+    kind: LinkKind,
+    max: usize,
+    depth: u32,
+    tools: &Tools,
+) {
+    let base = tools.normalizer.own_base(&record.entry.url);
+    let filter = tools.filter.read().expect("nobody panics while replacing the filter").clone();
+    for (i, loc) in listed.enumerate() {
+        match tools.normalizer.normalize(loc, Some(&base)) {
+            Ok(url) if i < max => {
+                let wanted = filter.judge(&url, depth).is_ok();
+                record.links.push(Outlink { url, text: "".into(), kind, nofollow: false, wanted });
+            }
+            _ => record.links_unusable += 1,
+        }
+    }
 }
 
 /// Request, response (or a pointer to where the same body is) and metadata, each a gzip member.

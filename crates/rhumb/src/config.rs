@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use regex::Regex;
+use regex::RegexBuilder;
 use rhumb_core::crawl::CrawlConfig;
 use rhumb_core::filter::{FilterConfig, Scope};
 use rhumb_core::frontier::{BudgetConfig, FrontierConfig};
@@ -23,6 +23,7 @@ use rhumb_crawl::fetch::FetchLimits;
 use rhumb_crawl::settings::Stages;
 use serde::{Deserialize, Serialize};
 
+use crate::credentials;
 use crate::files::{self, Files};
 use crate::memory::{self, Shares};
 use crate::units::{Size, Span};
@@ -35,6 +36,8 @@ pub const FILE: &str = "rhumb.toml";
 /// In front of the checksum in a crawl directory's file.
 const SEAL: &str = "# CRC-32 of all above: ";
 
+/// Bytes that one compiled expression may take.
+const EXPRESSION_BYTES_MAX: usize = 1 << 20;
 /// What a remembered TLS session takes: two tickets and the certificates of the host.
 const TLS_SESSION_BYTES: usize = 8 << 10;
 
@@ -79,6 +82,8 @@ pub struct CrawlSection {
     pub agent: String,
     pub continuous: bool,
     pub revisit: Span,
+    /// Follow the sitemaps that robots.txt names.
+    pub sitemaps: bool,
 }
 
 impl Default for CrawlSection {
@@ -96,6 +101,7 @@ impl Default for CrawlSection {
             agent: concat!("rhumb/", env!("CARGO_PKG_VERSION")).to_string(),
             continuous: false,
             revisit: Span::seconds(24 * 3600),
+            sitemaps: true,
         }
     }
 }
@@ -161,6 +167,8 @@ pub struct FetchSection {
     pub decoded_max: Size,
     pub codings_max: usize,
     pub redirects_max: u8,
+    /// Keep cookies in memory, and send each back to the origin that set it.
+    pub cookies: bool,
 }
 
 impl Default for FetchSection {
@@ -179,6 +187,7 @@ impl Default for FetchSection {
             decoded_max: Size(d.decoded_bytes_max as u64),
             codings_max: d.codings_max,
             redirects_max: 10,
+            cookies: false,
         }
     }
 }
@@ -252,6 +261,9 @@ pub struct NetSection {
     /// A PEM file of certificate authorities trusted beside the usual ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authorities: Option<PathBuf>,
+    /// A file of user names, passwords and tokens, each for one origin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -355,7 +367,12 @@ impl Config {
     /// Reads a file; the error says which key, where.
     pub fn read(path: &Path) -> Result<Config> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        toml::from_str(&text).map_err(|e| anyhow::anyhow!("{}: {}", path.display(), one_line(&e, &text)))
+        Config::from_text(&text).map_err(|e| anyhow::anyhow!("{}: {e}", path.display()))
+    }
+
+    /// Reads a file's text; the error is one line.
+    pub fn from_text(text: &str) -> Result<Config, String> {
+        toml::from_str(text).map_err(|e| one_line(&e, text))
     }
 
     /// The settings of an existing crawl directory, or nothing if it is not one.
@@ -494,8 +511,11 @@ impl Config {
             agent: agent.to_string(),
             tls_hosts_max: (shares.tls / TLS_SESSION_BYTES).max(16),
             authorities: self.net.authorities.clone(),
+            credentials: self.net.credentials.as_deref().map_or(Ok(Vec::new()), credentials::read)?,
+            cookies: f.cookies,
             workers: files.workers,
             threads: files.threads,
+            sitemaps: c.sitemaps,
             archive: self.storage.archive,
             page_bytes_max: shares.pages,
             pages_max: c.limit,
@@ -514,8 +534,10 @@ impl Config {
         let (c, p) = (&self.crawl, &self.politeness);
         let mut rules = Vec::new();
         for rule in &self.priority {
-            let expression = Regex::new(&rule.expression)
-                .map_err(|e| anyhow::anyhow!("priority rule {:?}: {e}", rule.expression))?;
+            let expression = RegexBuilder::new(&rule.expression).size_limit(EXPRESSION_BYTES_MAX).build();
+            let expression = expression.map_err(|e| {
+                anyhow::anyhow!("priority rule {:?}: {}", rule.expression, e.to_string().replace('\n', " "))
+            })?;
             if rule.level >= LEVELS {
                 bail!("priority rule {:?}: level {} is not between 0 and {}", rule.expression, rule.level, LEVELS - 1);
             }

@@ -192,7 +192,7 @@ impl Figures {
 
 /// What a finished crawl has left: "120 URLs of 3 hosts are held: 2 did not answer, 1 is over budget". Nothing if nothing is held.
 pub fn held(f: &Figures) -> Option<String> {
-    if f.hosts_held == 0 {
+    if f.urls_held == 0 {
         return None;
     }
     let count = |n: u64, one: &str| format!("{} {one}{}", thousands(n), if n == 1 { "" } else { "s" });

@@ -7,6 +7,7 @@
 mod cli;
 mod commands;
 mod config;
+mod credentials;
 mod display;
 mod files;
 mod memory;

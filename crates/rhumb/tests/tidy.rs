@@ -17,6 +17,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("rhumb", &["rhumb-core", "rhumb-crawl", "rhumb-sim", "rhumb-store"]),
     ("rhumb-crawl", &["rhumb-core", "rhumb-store"]),
     ("rhumb-core", &["rhumb-store"]),
+    ("rhumb-fuzz", &["rhumb-core", "rhumb-crawl", "rhumb-store"]),
     ("rhumb-sim", &["rhumb-core", "rhumb-store"]),
     ("rhumb-store", &[]),
 ];

@@ -12,6 +12,7 @@ use rhumb_store::Timestamp;
 use rhumb_store::codec::{Malformed, Put, Take};
 
 use crate::outcome::Outcome;
+use crate::url::Url;
 use crate::visit::VisitRecord;
 
 /// Quarters of a visit in one.
@@ -137,6 +138,8 @@ pub fn usefulness(record: &VisitRecord) -> Useful {
             // The same page as last time, at its own address.
             Some(first) if first == record.entry.url.as_str() => Useful::Neither,
             _ if record.nothing_new => Useful::Nothing,
+            // Where nobody looks at what pages say, bodies still tell.
+            Some(first) if is_in_domain(first, record.entry.url.registrable_domain()) => Useful::Nothing,
             // A copy of what another domain has is new here: who was copied must not suffer for who copied first.
             _ => Useful::New,
         },
@@ -149,6 +152,10 @@ pub fn usefulness(record: &VisitRecord) -> Useful {
         Outcome::NotModified | Outcome::NoHost | Outcome::DnsFailed | Outcome::BlockedAddress => Useful::Neither,
         _ => Useful::Nothing,
     }
+}
+
+fn is_in_domain(url: &str, domain: &str) -> bool {
+    Url::from_canonical(url).is_some_and(|url| url.registrable_domain() == domain)
 }
 
 /// What is remembered of a registrable domain.

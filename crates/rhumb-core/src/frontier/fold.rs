@@ -9,11 +9,32 @@ use rhumb_store::codec::Put;
 use rhumb_store::{Result, Timestamp};
 
 use super::host::{Errand, Robots};
-use super::{Frontier, ROBOTS_HOPS_MAX, Useful, ghost_key, usefulness};
+use super::{Frontier, ROBOTS_HOPS_MAX, Reason, Useful, ghost_key, usefulness};
 use crate::outcome::Outcome;
 use crate::robots::{Access, Fetched, Rules};
 use crate::url::{Host, Url};
 use crate::visit::{Entry, Purpose, Validators, VisitRecord};
+
+/// What a visit for a robots.txt says of the rules.
+fn access(record: &VisitRecord) -> Access {
+    let body = record.robots.as_deref().unwrap_or_default();
+    // An answer that broke off or never came to an end says nothing of the rules.
+    let answered = record.status != 0
+        && (record.outcome == Outcome::of_status(record.status) || record.outcome == Outcome::BadRedirect);
+    Access::judge(if answered { Fetched::Answer(record.status, body) } else { Fetched::Unreachable })
+}
+
+/// Whether a visit shows that `host`, which is held for `reason`, need not be any more: a page of it was answered, or its rules came. Of
+/// one over its budget a page shows nothing for long: if it was of no use, the log says again that it is held.
+pub fn ends_hold(record: &VisitRecord, host: &Host, reason: Reason) -> bool {
+    match &record.purpose {
+        Purpose::Page => record.entry.url.host() == *host && !record.outcome.is_host_trouble(),
+        Purpose::Robots { host: ruled, .. } => {
+            let gave_rules = record.outcome != Outcome::Redirect && !matches!(access(record), Access::DisallowAll);
+            ruled == host && reason != Reason::OverBudget && gave_rules
+        }
+    }
+}
 
 impl Frontier {
     /// Whether a URL that ended so should be tried again; part of its record.
@@ -84,18 +105,20 @@ impl Frontier {
             }
             outcome => {
                 // Whether an answer to the question for the rules is good enough is judged below.
-                if !matches!(&record.purpose, Purpose::Robots { host: ruled, .. } if *ruled == host) {
+                if matches!(&record.purpose, Purpose::Robots { host: ruled, .. } if *ruled != host) {
                     state.answered();
                 }
                 if matches!(outcome, Outcome::Ok | Outcome::NotModified | Outcome::Redirect | Outcome::NotFound) {
                     state.backoff_level = 0;
                 }
-                if record.purpose.is_page() {
-                    state.trips = 0;
-                }
                 None
             }
         };
+        if record.purpose.is_page() && record.contacted() && !record.outcome.is_host_trouble() {
+            // "Too many requests" is an answer too.
+            state.answered();
+            state.trips = 0;
+        }
         if let Some(ms) = event {
             // An answer in between never shortens what an earlier one asked for.
             state.backoff_until = state.backoff_until.max(now.plus_ms(ms));
@@ -190,11 +213,7 @@ impl Frontier {
         {
             return self.send_on_errand(ruled, target.url.clone(), hops + 1, now);
         }
-        let body = record.robots.as_deref().unwrap_or_default();
-        // An answer that broke off or never came to an end says nothing of the rules.
-        let answered = record.status != 0
-            && (record.outcome == Outcome::of_status(record.status) || record.outcome == Outcome::BadRedirect);
-        let access = Access::judge(if answered { Fetched::Answer(record.status, body) } else { Fetched::Unreachable });
+        let access = access(record);
         let state = self.hosts.open(ruled)?;
         let large = match (record.outcome, access) {
             (Outcome::NotModified, _) if matches!(state.robots, Robots::Known { .. }) => {

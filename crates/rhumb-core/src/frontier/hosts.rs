@@ -206,6 +206,11 @@ impl Hosts {
         Ok(domain)
     }
 
+    /// A registrable domain, if it is in memory.
+    pub fn domain_in_memory(&self, key: u64) -> Option<&Domain> {
+        self.domains.get(&key)
+    }
+
     /// The domain that came first leaves, unless it was asked for meanwhile.
     fn make_room_for_domain(&mut self) -> Result<()> {
         while self.domains.len() >= self.config.domains_max() {

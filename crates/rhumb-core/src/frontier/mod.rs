@@ -25,6 +25,8 @@ mod budget;
 mod config;
 mod fold;
 mod hold;
+#[cfg(test)]
+mod hold_tests;
 mod host;
 mod hosts;
 mod lanes;
@@ -53,6 +55,7 @@ use crate::url::Host;
 use crate::visit::{Entry, Purpose, Visit};
 pub use budget::{BudgetConfig, Useful, usefulness};
 pub use config::FrontierConfig;
+pub use fold::ends_hold;
 pub use hold::{HeldCount, HeldCounts, Hold, REASONS, Reason};
 pub use saved::{Counts, Figures};
 

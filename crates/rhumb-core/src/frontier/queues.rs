@@ -103,8 +103,17 @@ impl Frontier {
         self.slots[slot as usize].host = key;
         let state = self.hosts.get_mut(key).expect("a host is opened before its back queue");
         state.slot = Some(slot);
-        // The name is looked up as soon as the host has a back queue, so that no visit has to wait for it.
-        if state.addresses.is_none() && !state.resolving && state.down.is_none() && state.host.ip_literal().is_none() {
+        // The name is looked up as soon as the host has a back queue, so that no visit has to wait for it; unless it will be held for
+        // its domain's sake, as one of names without end.
+        let (domain, pages) = (state.domain, state.pages);
+        let over = self.hosts.domain_in_memory(domain).is_some_and(|d| d.is_over(&self.config.budget, pages));
+        let state = self.hosts.get_mut(key).expect("a host is opened before its back queue");
+        if !over
+            && state.addresses.is_none()
+            && !state.resolving
+            && state.down.is_none()
+            && state.host.ip_literal().is_none()
+        {
             state.resolving = true;
             self.unresolved.push(state.host.clone());
         }

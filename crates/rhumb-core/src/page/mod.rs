@@ -31,6 +31,7 @@ pub use links::{Link, LinkTag, Links};
 pub use meta::{Refresh, Rel, RobotsDirectives};
 pub use report::{ParseReport, ReportLink};
 pub use sniff::MediaKind;
+pub(crate) use text::cut;
 
 /// A heading: its level from 1 to 6 and where it lies in the page's text.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -132,7 +132,7 @@ impl Collapsed {
 }
 
 /// The longest beginning of `text` that is whole characters and no longer than `bytes_max`.
-pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
+pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
     let mut end = bytes_max.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -196,8 +196,8 @@ impl Traps {
         let rule = &mut self.rules[number as usize - 1];
         rule.explored += 1;
         rule.surprises += u64::from(useful);
-        // One page with news may be chance; two, and every third, are not.
-        let wrong = rule.surprises >= 2 && rule.surprises * 3 >= rule.explored;
+        // A page with news may be chance, or have come before the one that it repeats; three, and every second, are not.
+        let wrong = rule.surprises >= 3 && rule.surprises * 2 >= rule.explored;
         wrong.then_some(RuleChange::Retracted(number))
     }
 

@@ -28,7 +28,7 @@ mod flight;
 mod outcome;
 mod system;
 mod transport;
-mod wire;
+pub(crate) mod wire;
 
 #[cfg(test)]
 mod test_server;

@@ -12,9 +12,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Aliases followed from a name, over all answers together.
-pub(super) const LINKS_MAX: u8 = 10;
+pub(crate) const LINKS_MAX: u8 = 10;
 /// Addresses kept of one answer; a host that lists hundreds gains nothing from more.
-pub(super) const ADDRESSES_MAX: usize = 16;
+pub(crate) const ADDRESSES_MAX: usize = 16;
 /// Datagram size offered by EDNS0: what crosses every network unfragmented (DNS flag day 2020).
 const EDNS_BYTES: u16 = 1232;
 /// Records of one answer that are looked at; the rest is ignored.
@@ -28,7 +28,7 @@ const CLASS_IN: u16 = 1;
 
 /// Which kind of address a question asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Family {
+pub(crate) enum Family {
     V4,
     V6,
 }
@@ -44,11 +44,11 @@ impl Family {
 
 /// A name in wire form (length-prefixed labels, root last), lower-cased, so that equality of bytes is equality of names.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct WireName(Box<[u8]>);
+pub(crate) struct WireName(Box<[u8]>);
 
 impl WireName {
     /// From dotted text that `system::canonical_name` has accepted.
-    pub(super) fn from_text(name: &str) -> Option<WireName> {
+    pub(crate) fn from_text(name: &str) -> Option<WireName> {
         let mut bytes = Vec::with_capacity(name.len() + 2);
         for label in name.split('.') {
             let len = u8::try_from(label.len()).ok().filter(|len| (1..=63).contains(len))?;
@@ -58,11 +58,16 @@ impl WireName {
         bytes.push(0);
         (bytes.len() <= NAME_BYTES_MAX).then(|| WireName(bytes.into_boxed_slice()))
     }
+
+    /// Bytes of the wire form.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
 }
 
 /// What an answer to our question says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// Addresses at the end of the alias chain, in the server's order, and how many seconds the whole chain is good for.
     Addresses { addresses: Vec<IpAddr>, ttl_s: u32 },
     /// The chain ends at a name that this answer says nothing about; `links` counts the aliases from the first name.
@@ -86,7 +91,7 @@ pub(super) enum Reply {
 }
 
 /// Writes the query for `name` into `out`, which is emptied first.
-pub(super) fn encode_query(out: &mut Vec<u8>, id: u16, name: &WireName, family: Family, edns: bool) {
+pub(crate) fn encode_query(out: &mut Vec<u8>, id: u16, name: &WireName, family: Family, edns: bool) {
     out.clear();
     out.extend_from_slice(&id.to_be_bytes());
     // Flags: recursion desired. One question, no answer, no authority, perhaps one additional record.
@@ -103,13 +108,13 @@ pub(super) fn encode_query(out: &mut Vec<u8>, id: u16, name: &WireName, family: 
 }
 
 /// The identifier of a message, by which its query is looked up before anything else is believed.
-pub(super) fn message_id(packet: &[u8]) -> Option<u16> {
+pub(crate) fn message_id(packet: &[u8]) -> Option<u16> {
     read_u16(packet, 0)
 }
 
 /// Reads an answer. `None` when it does not answer this question: not a response, another name, another type. Such a
 /// packet is a forgery or a stray, and the right answer is still awaited.
-pub(super) fn parse_reply(packet: &[u8], asked: &WireName, family: Family, links_before: u8) -> Option<Reply> {
+pub(crate) fn parse_reply(packet: &[u8], asked: &WireName, family: Family, links_before: u8) -> Option<Reply> {
     let header = packet.get(..HEADER_BYTES)?;
     let (is_response, opcode, truncated) = (header[2] & 0x80 != 0, header[2] >> 3 & 0x0f, header[2] & 0x02 != 0);
     if !is_response || opcode != 0 {
@@ -307,7 +312,8 @@ impl NameBuffer {
                 0xc0 => {
                     let target = usize::from(read_u16(packet, at)? & 0x3fff);
                     after = after.or(Some(at + 2));
-                    if target >= run_start {
+                    // There are no names in the header, and its identifier is not to be read as one.
+                    if target >= run_start || target < HEADER_BYTES {
                         return None;
                     }
                     (at, run_start) = (target, target);

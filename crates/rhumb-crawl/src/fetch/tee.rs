@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use hyper::rt::ReadBufCursor;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::below::Gauge;
 use super::frames::{Excess, FrameMeter};
 
 /// What has passed since the last request.
@@ -22,6 +23,8 @@ pub(crate) struct Passed {
     interims: usize,
     frames: Option<FrameMeter>,
     excess: Option<Excess>,
+    /// How the stream broke, if it did: hyper and h2 mix that with what they find wrong themselves.
+    broken: Option<(io::ErrorKind, String)>,
     /// Whether HTTP/2 has read something that the visit has not looked at yet.
     full: bool,
 }
@@ -60,6 +63,11 @@ impl Passed {
         self.excess
     }
 
+    /// How the stream itself broke, if it did.
+    pub fn broken(&self) -> Option<&(io::ErrorKind, String)> {
+        self.broken.as_ref()
+    }
+
     /// The bytes of the response head, blank line included.
     pub fn take_head(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.head)
@@ -85,9 +93,14 @@ impl Passed {
         Ok(())
     }
 
-    fn copy_head(&mut self, bytes: &[u8]) {
+    pub fn copy_head(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while !self.whole && !rest.is_empty() {
+            if self.head.is_empty() {
+                // Parsers pass over empty lines in front of a response; taken for its end they would be all that is kept.
+                let blank = rest.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+                rest = &rest[blank..];
+            }
             let before = self.head.len();
             let room = self.head_bytes_max.saturating_sub(before).min(rest.len());
             self.head.extend_from_slice(&rest[..room]);
@@ -134,11 +147,12 @@ fn end_of_head(bytes: &[u8]) -> Option<usize> {
 pub(crate) struct Tee<S> {
     inner: S,
     passed: Arc<Mutex<Passed>>,
+    gauge: Arc<Gauge>,
 }
 
 impl<S> Tee<S> {
-    pub fn new(inner: S, passed: Arc<Mutex<Passed>>) -> Self {
-        Tee { inner, passed }
+    pub fn new(inner: S, passed: Arc<Mutex<Passed>>, gauge: Arc<Gauge>) -> Self {
+        Tee { inner, passed, gauge }
     }
 }
 
@@ -154,8 +168,13 @@ impl<S: AsyncRead + Unpin> hyper::rt::Read for Tee<S> {
         let mut chunk = [std::mem::MaybeUninit::uninit(); 16 << 10];
         let room = buf.remaining().min(chunk.len());
         let mut read = ReadBuf::uninit(&mut chunk[..room]);
-        ready!(Pin::new(&mut this.inner).poll_read(cx, &mut read))?;
+        if let Err(e) = ready!(Pin::new(&mut this.inner).poll_read(cx, &mut read)) {
+            let mut passed = this.passed.lock().expect("nobody panics while copying a head");
+            passed.broken = Some((e.kind(), e.to_string()));
+            return Poll::Ready(Err(e));
+        }
         let bytes = read.filled();
+        this.gauge.came_out(bytes.len());
         let mut passed = this.passed.lock().expect("nobody panics while copying a head");
         if !passed.whole || !passed.any {
             passed.see(bytes)?;
@@ -205,6 +224,7 @@ mod tests {
         check(&["HTTP/1.1 200 OK\r\nA: b\r\n\r", "\nbody", "more"], "HTTP/1.1 200 OK\r\nA: b\r\n\r\n");
         check(&["HTTP/1.1 200 OK\nA: b\n", "\nbody"], "HTTP/1.1 200 OK\nA: b\n\n");
         check(&["HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 ", "404 No\r\n\r\nx"], "HTTP/1.1 404 No\r\n\r\n");
+        check(&["\r\n", "\nHTTP/1.1 200 OK\r\n\r\nbody"], "HTTP/1.1 200 OK\r\n\r\n");
         check(&["HTTP/1.1 100 C\r\n\r\n", "HTTP/1.1 103 H\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"], "HTTP/1.1 200 OK\r\n\r\n");
     }
 }

@@ -299,6 +299,9 @@ impl Checker {
             Learnt::Seed { url, at } => self.discover(*url, *at),
             Learnt::Page { host, url, ended, outcome, retry_after_ms, retry, found } => {
                 self.learn_manners(*host, *ended, *outcome, *retry_after_ms);
+                if !outcome.is_host_trouble() {
+                    self.hosts[*host as usize].holds = 0;
+                }
                 let before = self.attempts.get(url).copied().unwrap_or(0);
                 self.retries_are_bounded(*url, before, *outcome, *retry, *ended)?;
                 if *retry {

@@ -210,6 +210,9 @@ impl SimConfig {
             if dice.chance(self.whims.tight_budgets_share) {
                 frontier.budget.host_credit = 1 + dice.below(10) as u32;
                 frontier.budget.domain_credit = [0, 40, 400][dice.below(3) as usize];
+                // Most of this web is new; it must be told that it is not worth much.
+                frontier.budget.credit_per_page = [0, 0, 1][dice.below(3) as usize];
+                frontier.budget.host_pages_max = [0, 0, 8][dice.below(3) as usize];
                 frontier.budget.explore_ms = [60_000, 3_600_000][dice.below(2) as usize];
             }
             if dice.chance(0.3) {

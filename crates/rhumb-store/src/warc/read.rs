@@ -15,6 +15,8 @@ use super::{Span, WarcError, is_blank};
 
 /// The longest record header accepted, in bytes.
 pub const HEADER_BYTES_MAX: usize = 256 << 10;
+/// What a record begins with.
+const VERSION_START: &[u8] = b"WARC/";
 /// How much of something unexpected an error shows.
 const SHOWN_BYTES: usize = 40;
 
@@ -216,7 +218,7 @@ impl<R: Read> WarcReader<R> {
             let start = self.header.len();
             let ended = self.read_line()?;
             let line = &self.header[start..];
-            if start == 0 && !line.starts_with(b"WARC/") {
+            if start == 0 && !line.starts_with(VERSION_START) {
                 let found = shown(line);
                 let torn = ended && self.source_is_torn(&found);
                 let offset = self.offset;
@@ -282,12 +284,11 @@ impl<R: Read> WarcReader<R> {
         self.state = State::Between;
         let mut at_line_start = self.header.ends_with(b"\n");
         loop {
-            let some = self.source.fill()?;
+            let some = self.source.fill_at_least(VERSION_START.len())?;
             if some.is_empty() {
                 return Ok(());
             }
-            // A version line that straddles two fills is missed, and its record with it; this is rubbish already.
-            if at_line_start && some.starts_with(b"WARC/") {
+            if at_line_start && some.starts_with(VERSION_START) {
                 return Ok(());
             }
             let (n, done) = match some.iter().position(|&b| b == b'\n') {

@@ -95,6 +95,19 @@ impl<R: Read> Source<R> {
         Ok(&self.text[self.text_at..self.text_end])
     }
 
+    /// The same, with at least `n` bytes (a few) unless the member or file ends before: for looking ahead.
+    pub(crate) fn fill_at_least(&mut self, n: usize) -> Result<&[u8], WarcError> {
+        self.fill()?;
+        if self.inflate.is_none() {
+            self.want_raw(n)?;
+            return Ok(&self.raw[self.raw_at..self.raw_end]);
+        }
+        while self.text_end - self.text_at < n && !self.member_done {
+            self.inflate_some()?;
+        }
+        Ok(&self.text[self.text_at..self.text_end])
+    }
+
     /// Marks `n` of the bytes `fill` gave as used.
     pub(crate) fn consume(&mut self, n: usize) {
         if self.inflate.is_some() {
@@ -130,16 +143,21 @@ impl<R: Read> Source<R> {
         let more = self.want_raw(1)?;
         let offset = self.member_start;
         let Some(inflate) = self.inflate.as_mut() else { return Ok(()) };
+        self.text.copy_within(self.text_at..self.text_end, 0);
+        (self.text_at, self.text_end) = (0, self.text_end - self.text_at);
         let (before_in, before_out) = (inflate.total_in(), inflate.total_out());
-        let result = inflate.decompress(&self.raw[self.raw_at..self.raw_end], &mut self.text, FlushDecompress::None);
+        let room = &mut self.text[self.text_end..];
+        let result = inflate.decompress(&self.raw[self.raw_at..self.raw_end], room, FlushDecompress::None);
         let used = (inflate.total_in() - before_in) as usize;
         let made = (inflate.total_out() - before_out) as usize;
         self.raw_at += used;
         self.position += used as u64;
-        (self.text_at, self.text_end) = (0, made);
+        self.text_end += made;
         match result {
             Ok(Status::StreamEnd) => self.member_done = true,
             Ok(_) if used + made > 0 => {}
+            // What came out before the damage is whole; the damage is met again by the next call.
+            Err(_) if made > 0 => {}
             // No progress: for want of input if there is none, else for want of sense in it.
             Ok(_) if !more => return Err(WarcError::Truncated { offset }),
             Ok(_) | Err(_) => return Err(WarcError::Corrupt { offset }),
@@ -147,7 +165,7 @@ impl<R: Read> Source<R> {
         Ok(())
     }
 
-    /// Brings at least `n` (one or two) stored bytes into the buffer; false where the file has not so many left.
+    /// Brings at least `n` (a few) stored bytes into the buffer; false where the file has not so many left.
     fn want_raw(&mut self, n: usize) -> Result<bool, WarcError> {
         while self.raw_end - self.raw_at < n {
             self.raw.copy_within(self.raw_at..self.raw_end, 0);

@@ -38,6 +38,7 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Robots { command } => tools::robots(&command, json),
         Command::Url { command } => tools::url(&command, json),
         Command::Parse { file, base, content_type } => tools::parse(&file, &base, content_type.as_deref(), json),
+        Command::Sitemap { file } => tools::sitemap(&file, json),
         Command::Warc { command } => warc::run(&command, json),
         Command::Fetch(args) => fetch::run(&args, json),
         Command::Dns { name, dns } => fetch::dns(&name, dns, json),

@@ -1,5 +1,6 @@
-//! The small commands that answer one question: robots check, url parse and normalize, parse, net check.
+//! The small commands that answer one question: robots check, url parse and normalize, parse, sitemap, net check.
 
+use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -7,6 +8,7 @@ use anyhow::Result;
 use rhumb_core::net::{self, Cidr, Guard};
 use rhumb_core::page::{self, ParseOptions, ParseReport};
 use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt};
+use rhumb_core::sitemap::{Sitemap, SitemapLimits};
 use rhumb_core::url::{Normalizer, Url, whatwg_parse};
 use serde_json::json;
 
@@ -99,6 +101,44 @@ pub fn parse(file: &Path, base: &str, content_type: Option<&str>, as_json: bool)
         out::line(&format!("\n{}", report.text))?;
     }
     Ok(Exit::Done)
+}
+
+/// `rhumb sitemap`. Absent fields are null in JSON; exit code 1 says that something is wrong with the file.
+pub fn sitemap(file: &Path, as_json: bool) -> Result<Exit> {
+    let input: Box<dyn Read> = if file == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else if file.is_dir() {
+        return Err(usage(format!("cannot read {}: it is a directory", file.display())));
+    } else {
+        Box::new(std::fs::File::open(file).map_err(|e| usage(format!("cannot read {}: {e}", file.display())))?)
+    };
+    let sitemap = Sitemap::read(input, &SitemapLimits::default());
+    let exit = if sitemap.errors.is_empty() { Exit::Done } else { Exit::Look };
+    if as_json {
+        out::json(&sitemap)?;
+        return Ok(exit);
+    }
+    let Some(kind) = sitemap.kind else {
+        let why = sitemap.errors.last().map_or_else(String::new, |e| e.to_string());
+        out::note(&format!("rhumb: {} is no sitemap: {why}", file.display()));
+        return Ok(exit);
+    };
+    let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
+    writeln!(stdout, "{}, {} URLs", kind.name(), sitemap.urls.len())?;
+    for url in &sitemap.urls {
+        let priority = url.priority.map(|p| p.to_string());
+        let said = [url.lastmod.as_deref(), url.changefreq.as_deref(), priority.as_deref()];
+        let said: String = said.into_iter().flatten().map(|word| format!("  {word}")).collect();
+        writeln!(stdout, "  {}{}", out::escape(&url.loc), out::escape(&said))?;
+    }
+    for problem in &sitemap.errors {
+        writeln!(stdout, "{}", out::escape(&problem.to_string()))?;
+    }
+    if sitemap.errors_untold > 0 {
+        writeln!(stdout, "and {} more problems", sitemap.errors_untold)?;
+    }
+    stdout.flush()?;
+    Ok(exit)
 }
 
 /// `rhumb net check`.

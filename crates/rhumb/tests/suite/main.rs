@@ -3,9 +3,12 @@
 //! - `life_of_a_url`: one URL's walk through the whole program, step by step.
 //! - `polite`: connections, gaps, robots.txt, per-address limits, no idle workers; from the server's log.
 //! - `crash`: SIGKILL at random instants, failing and torn writes, damaged files; nothing lost, nothing twice.
+//! - `held`: hosts that do not answer or bring nothing new, with their URLs: shown, and tried again.
+//! - `traps`: sites that make up URLs without end: what is learned of them, shown, undone.
 //! - `web`: TLS, HTTP/2, redirects, conditional requests, decoding, odd servers.
 //! - `hostile`: every mistake and attack of the hostile web at once, beside hosts that behave.
 //! - `wire`: the hostile web below HTTP: TLS, HTTP/2 and DNS, kind by kind.
+//! - `sitemaps`: what robots.txt names is fetched, read and followed, within bounds.
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
 //! - `bench`: the measurements of a crawl run to their end.
 //! - `conformance`: robots.txt, URLs and pages by the standards, through the command line.
@@ -15,9 +18,11 @@ mod cli;
 mod common;
 mod conformance;
 mod crash;
+mod held;
 mod hostile;
 mod life_of_a_url;
 mod polite;
+mod sitemaps;
 mod traps;
 mod web;
 mod wire;

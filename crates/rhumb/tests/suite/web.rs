@@ -1,6 +1,6 @@
 //! The web as it is: TLS, redirects, codings, conditional requests, odd and broken servers; and how far a crawl goes.
 
-mod odd;
+pub mod odd;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

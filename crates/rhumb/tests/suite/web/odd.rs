@@ -16,6 +16,15 @@ pub type Heard = Arc<Mutex<Vec<String>>>;
 /// A server with one host that has no robots.txt and otherwise answers as it likes; then it hangs up. Gives the
 /// origin and the paths asked for.
 pub fn odd(answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> (String, Heard) {
+    ruled("404 Not Found", "", answer)
+}
+
+/// The same with a robots.txt, or with a status for it.
+pub fn ruled(
+    status: &'static str,
+    robots: &'static str,
+    answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static,
+) -> (String, Heard) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
     let origin = format!("http://{}", listener.local_addr().expect("address"));
     let heard = Heard::default();
@@ -27,7 +36,7 @@ pub fn odd(answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> (St
                 while let Some(path) = read_request(&mut stream) {
                     hears.lock().expect("heard").push(path.clone());
                     if path == "/robots.txt" {
-                        let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+                        let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{robots}", robots.len());
                     } else {
                         return answer(&path, &mut stream);
                     }
@@ -253,7 +262,8 @@ fn hosts_that_cannot_be_reached_are_told_apart_and_hold_nobody_up() {
     assert_eq!(status["pages"], 2);
     let ends = ends_of(&place);
     assert_eq!(ends[&nameless], "no_host");
-    assert_eq!(ends[&refused], "refused", "given up for what kept us from its rules");
+    assert_eq!(ends.get(&refused), None, "what may answer one day is not given up");
+    assert_eq!(status["held"]["no_answer"]["urls"], 1, "{}", status["held"]);
     let tries: Vec<Outcome> =
         visits(&place).iter().filter(|v| v.entry.url.as_str().starts_with(&refused)).map(|v| v.outcome).collect();
     assert_eq!(tries, [Outcome::Refused, Outcome::Refused]);

@@ -1,6 +1,7 @@
 //! Configuration in two stages: what was written (this file's [`Config`], TOML with units, unknown keys refused), and
 //! what it means ([`Config::settings`], numbers for the crawler).
 
+use std::hash::BuildHasher;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ use rhumb_core::priority::{LEVELS, Prioritizer};
 use rhumb_core::robots::product_token;
 use rhumb_core::sieve::SieveConfig;
 use rhumb_core::traps::TrapsConfig;
-use rhumb_core::url::{NormalizeOptions, ShapeLimits};
+use rhumb_core::url::{Fingerprint, NormalizeOptions, ShapeLimits};
 use rhumb_crawl::Settings;
 use rhumb_crawl::dns::DnsConfig;
 use rhumb_crawl::fetch::FetchLimits;
@@ -41,6 +42,32 @@ const EXPRESSION_BYTES_MAX: usize = 1 << 20;
 /// What a remembered TLS session takes: two tickets and the certificates of the host.
 const TLS_SESSION_BYTES: usize = 8 << 10;
 
+/// Sixty-four random bits, written in hexadecimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key(pub u64);
+
+impl Key {
+    /// A key that nobody can guess.
+    pub fn random() -> Key {
+        // The standard library seeds its maps from the system's random numbers; that is all that is needed here.
+        Key(std::collections::hash_map::RandomState::new().hash_one(0))
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&format!("{:016x}", self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Key, D::Error> {
+        let text = String::deserialize(from)?;
+        let key = Some(&text).filter(|t| t.len() == 16).and_then(|t| u64::from_str_radix(t, 16).ok());
+        key.map(Key).ok_or_else(|| serde::de::Error::custom("a key has 16 hexadecimal digits"))
+    }
+}
+
 /// Everything that can be set. Sections and keys are those of the TOML file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -51,6 +78,9 @@ pub struct Config {
     /// Whether the file of a crawl directory is not as we wrote it.
     #[serde(skip)]
     pub changed: bool,
+    /// What fingerprints of URLs and hosts are keyed with; only there, and made when the directory is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<Key>,
     pub crawl: CrawlSection,
     pub politeness: PolitenessSection,
     pub fetch: FetchSection,
@@ -405,6 +435,12 @@ impl Config {
     }
 
     /// All settings as TOML.
+    /// Makes the fingerprints of this process those of the crawl.
+    pub fn use_key(&self) {
+        Fingerprint::set_key(self.key.map_or(0, |key| key.0));
+    }
+
+    /// The file for a crawl directory.
     pub fn to_toml(&self) -> Result<String> {
         toml::to_string(self).context("write the settings as TOML")
     }

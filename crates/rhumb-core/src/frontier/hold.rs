@@ -180,7 +180,7 @@ impl Frontier {
         self.hosts.open(host)?;
         self.probe_is_over(key);
         let state = self.hosts.get_mut(key).expect("it was just opened");
-        let before = std::mem::replace(&mut state.held, Some(Box::new(*hold)));
+        let before = state.held.replace(Box::new(*hold));
         let parked = state.parked.take();
         let slot = state.slot.take();
         let errands = std::mem::take(&mut state.errands);

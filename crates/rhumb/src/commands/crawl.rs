@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::open_crawl;
 use crate::cli::CrawlArgs;
-use crate::config::{Config, FILE, FORMAT};
+use crate::config::{Config, FILE, FORMAT, Key};
 use crate::display::{self, Display, Figures};
 use crate::{Exit, files, out, usage};
 
@@ -109,10 +109,13 @@ impl Plan {
                 dir.display()
             )));
         }
+        // A directory keeps the key it was made with, whatever the settings; one that was made without goes on without.
+        let key = existing.as_ref().map_or_else(|| Some(Key::random()), |config| config.key);
         let mut config = existing.unwrap_or_default();
         if let Some(file) = &args.config {
             config = Config::read(file).map_err(|e| usage(format!("{e:#}")))?;
         }
+        config.key = key;
         apply(args, &mut config);
         config.format = Some(FORMAT);
         config.settings().map_err(|e| usage(format!("{e:#}")))?;
@@ -122,6 +125,7 @@ impl Plan {
     /// A plan made by the program itself.
     pub fn new(dir: PathBuf, mut config: Config, seeds: Vec<Url>) -> Plan {
         config.format = Some(FORMAT);
+        config.key = Some(Key::random());
         Plan { dir, config, seeds, resumed: false, announced: false }
     }
 
@@ -145,6 +149,7 @@ impl Plan {
         // Before the log is replayed, which may take its time.
         let (stop, stopped) = watch::channel(false);
         stop_on_signal(stop)?;
+        self.config.use_key();
         let text = self.config.to_file()?;
         let disk = RealDisk::new(&self.dir);
         if disk.read(FILE).ok().as_deref() != Some(text.as_bytes()) {

@@ -65,7 +65,10 @@ fn crawl_directory(dir: &Path) -> Result<crate::config::Config> {
         return Err(usage(format!("there is no directory {}", dir.display())));
     }
     match crate::config::Config::of_directory(dir)? {
-        Some(config) => Ok(config),
+        Some(config) => {
+            config.use_key();
+            Ok(config)
+        }
         None => Err(usage(format!("{} is not a crawl directory (it has no {})", dir.display(), crate::config::FILE))),
     }
 }

@@ -9,6 +9,7 @@ mod commands;
 mod config;
 mod credentials;
 mod display;
+mod files;
 mod memory;
 mod out;
 mod units;

@@ -178,7 +178,7 @@ const CLASSES: [u8; 256] = {
     let mut b = 0;
     while b < 256 {
         let byte = b as u8;
-        classes[b] = byte.is_ascii_alphabetic() as u8 | (byte >= 0x80) as u8 | 3 * byte.is_ascii_digit() as u8;
+        classes[b] = byte.is_ascii_alphabetic() as u8 | (byte >= 0x80) as u8 | (3 * byte.is_ascii_digit() as u8);
         b += 1;
     }
     classes

@@ -4,7 +4,7 @@
 //! folds it; recovery loads a checkpoint and folds what came after. Both take the same path, and what a
 //! record did twice is as if it did it once, so a crash at any instant loses nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use rhumb_store::archive::ArchiveEnd;
@@ -182,10 +182,15 @@ impl Crawl {
     /// Applies one record, whose end in the log is `position`. URLs found go into `found`, for the bus.
     pub fn fold(&mut self, record: &Record, position: Position, found: &mut Batch) -> Result<()> {
         match record {
-            Record::Alive(_) | Record::Closed(_) => {}
+            Record::Alive(_) => {}
+            Record::Closed { finished, .. } => self.frontier.closed(*finished),
             // Contacts without an end were lost when the process before this one died. Left alone they would seem to
             // have lasted until the next one dies, and their hosts would be given ten times that long a pause.
-            Record::Opened(at) => self.frontier.recover(self.died_by(*at)),
+            Record::Opened(at) => {
+                self.frontier.recover(self.died_by(*at));
+                self.frontier.opened(*at);
+            }
+            Record::Held { host, hold } => self.frontier.held_in_log(host, hold)?,
             Record::Seed(entry, _) => {
                 if self.seed_keys.insert(entry.url.fingerprint().0) {
                     self.seeds.push(entry.url.clone());
@@ -326,7 +331,7 @@ impl Crawl {
     /// The next visit. An idle frontier first hears what the sieve holds back.
     pub fn next_visit(&mut self, now: Timestamp) -> Result<Next> {
         let next = self.frontier.next_visit(now)?;
-        if matches!(next, Next::Visit(_) | Next::Drop(..)) || !self.sieve.has_pending() {
+        if matches!(next, Next::Visit(_) | Next::Drop(..) | Next::Hold(..)) || !self.sieve.has_pending() {
             return Ok(next);
         }
         if !self.works_elsewhere {
@@ -433,12 +438,11 @@ impl Crawl {
     /// Removes state files that the loaded checkpoint does not know: they were written after it, and the replay
     /// of the log writes them again.
     pub fn remove_strays(&self, disk: &dyn Disk) -> Result<()> {
-        let mut needed = self.frontier.file_names();
-        needed.extend(self.sieve.file_names().map(String::from));
+        let needed: BTreeSet<&str> = self.sieve.file_names().collect();
         for dir in STATE_DIRS {
             for name in disk.list(dir)? {
                 let name = format!("{dir}/{name}");
-                if !needed.contains(&name) {
+                if !needed.contains(name.as_str()) && !self.frontier.needs_file(&name) {
                     disk.remove(&name)?;
                 }
             }

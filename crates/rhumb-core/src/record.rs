@@ -8,6 +8,7 @@ use rhumb_store::Timestamp;
 use rhumb_store::archive::ArchiveRef;
 use rhumb_store::codec::{Malformed, Put, Take};
 
+use crate::frontier::Hold;
 use crate::outcome::Outcome;
 use crate::traps::RuleChange;
 use crate::url::{Fingerprint, Host, Url};
@@ -42,10 +43,22 @@ pub enum Record {
     },
     /// A rule about the URLs of a site was learned, retracted or undone.
     Rule(RuleChange, Timestamp),
+    /// A host is left alone for a while, and its URLs with it.
+    Held {
+        /// Who.
+        host: Host,
+        /// Why, since when, until when.
+        hold: Hold,
+    },
     /// The process was alive.
     Alive(Timestamp),
     /// The process ended in order; nothing was in flight.
-    Closed(Timestamp),
+    Closed {
+        /// When.
+        at: Timestamp,
+        /// Whether nothing was left to visit, save what is held.
+        finished: bool,
+    },
 }
 
 impl Record {
@@ -58,18 +71,20 @@ impl Record {
             Record::Visited(_) => 4,
             Record::Dropped { .. } => 5,
             Record::Alive(_) => 6,
-            Record::Closed(_) => 7,
             Record::Rule(..) => 9,
+            Record::Closed { .. } => 7,
+            Record::Held { .. } => 8,
         }
     }
 
     /// When it happened.
     pub fn at(&self) -> Timestamp {
         match self {
-            Record::Opened(at) | Record::Alive(at) | Record::Closed(at) | Record::Seed(_, at) => *at,
             Record::Rule(_, at) => *at,
+            Record::Opened(at) | Record::Alive(at) | Record::Closed { at, .. } | Record::Seed(_, at) => *at,
             Record::Issued { at, .. } | Record::Dropped { at, .. } => *at,
             Record::Visited(v) => v.ended,
+            Record::Held { hold, .. } => hold.at,
         }
     }
 
@@ -77,7 +92,8 @@ impl Record {
     pub fn put(&self, into: &mut Vec<u8>) {
         into.put_u64(self.at().0);
         match self {
-            Record::Opened(_) | Record::Alive(_) | Record::Closed(_) => {}
+            Record::Opened(_) | Record::Alive(_) => {}
+            Record::Closed { finished, .. } => into.put_u8(u8::from(*finished)),
             Record::Seed(entry, _) => into.put_bytes(&entry.to_bytes()),
             Record::Issued { host, url, .. } => {
                 into.put_str(host.as_str());
@@ -89,6 +105,10 @@ impl Record {
             }
             Record::Visited(visit) => put_visit(visit, into),
             Record::Rule(change, _) => change.put(into),
+            Record::Held { host, hold } => {
+                into.put_str(host.as_str());
+                hold.put(into);
+            }
         }
     }
 
@@ -109,8 +129,10 @@ impl Record {
                 Record::Dropped { entry: Entry::from_bytes(from.bytes()?)?, outcome, at }
             }
             6 => Record::Alive(at),
-            7 => Record::Closed(at),
             9 => Record::Rule(RuleChange::take(&mut from)?, at),
+            // Earlier versions did not say.
+            7 => Record::Closed { at, finished: !from.is_empty() && from.u8()? == 1 },
+            8 => Record::Held { host: take_host(&mut from)?, hold: Hold::take(&mut from, at)? },
             _ => return Err(Malformed("a record of unknown kind")),
         })
     }

@@ -227,7 +227,7 @@ impl Engine {
         };
         // A failed write leaves the log as it is; a checkpoint on top could only make it worse.
         let end = ended?;
-        self.record(&Record::Closed(self.clock.now()))?;
+        self.record(&Record::Closed { at: self.clock.now(), finished: end == End::Finished })?;
         self.commit()?;
         self.checkpoint()?;
         self.publish(match end {
@@ -418,6 +418,7 @@ impl Engine {
                     issued.push(visit);
                 }
                 Next::Drop(entry, outcome) => self.record(&Record::Dropped { entry: *entry, outcome, at: now })?,
+                Next::Hold(host, hold) => self.record(&Record::Held { host, hold })?,
                 Next::WaitUntil(at) => return Ok(Asked::WaitUntil(at)),
                 Next::Idle => return Ok(Asked::Idle),
             }

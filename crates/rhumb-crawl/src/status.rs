@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rhumb_core::Timestamp;
 use rhumb_core::crawl::Crawl;
+use rhumb_core::frontier::REASONS;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::traps::Rule;
 use serde::Serialize;
@@ -40,6 +41,12 @@ pub struct Status {
     pub urls_waiting: u64,
     /// URLs that learned rules hold back.
     pub urls_aside: u64,
+    /// URLs of hosts that are left alone for now; they are not among those waiting.
+    pub urls_held: u64,
+    /// Hosts that are left alone for now.
+    pub hosts_held: u64,
+    /// The same by reason.
+    pub held: BTreeMap<&'static str, Held>,
     /// Hosts known.
     pub hosts: u64,
     /// Body bytes on the wire.
@@ -76,18 +83,32 @@ pub struct Status {
     pub dns_idle_share: f64,
 }
 
+/// What is held for one reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// Hosts.
+    pub hosts: u64,
+    /// Their URLs.
+    pub urls: u64,
+}
+
 impl Status {
     /// The figures of a crawl's state.
     pub fn of(crawl: &Crawl, now: Timestamp) -> Status {
         let figures = crawl.frontier.figures(now);
         let totals = &crawl.totals;
         let name = |(&code, &count): (&u8, &u64)| Outcome::from_code(code).map(|o| (o.name(), count));
+        let held = REASONS.iter().zip(crawl.frontier.held()).filter(|(_, count)| count.hosts > 0);
+        let held = held.map(|(reason, count)| (reason.name(), Held { hosts: count.hosts, urls: count.urls }));
         Status {
             state: "stopped",
             pages: totals.pages,
             urls_seen: crawl.sieve.len(),
             urls_waiting: figures.urls_waiting + figures.in_flight_pages,
             urls_aside: figures.urls_aside,
+            urls_held: figures.urls_held,
+            hosts_held: figures.hosts_held,
+            held: held.collect(),
             hosts: figures.hosts,
             bytes: totals.bytes,
             outcomes: totals.outcomes.iter().filter_map(name).collect(),

@@ -69,6 +69,11 @@ pub struct FifoDisk<'a> {
 /// The directory of all queue segments.
 pub const DIR: &str = "state/queues";
 
+/// The number of a segment, by its name; `None` for other files.
+pub fn segment_number(name: &str) -> Option<u64> {
+    name.strip_prefix(DIR)?.strip_prefix('/')?.strip_suffix(".seg")?.parse().ok()
+}
+
 impl Fifo {
     /// Entries in the queue.
     pub fn len(&self) -> u64 {
@@ -199,6 +204,7 @@ impl Fifo {
     }
 
     /// Names of the segments this queue still needs.
+    #[cfg(test)]
     pub fn segment_names(&self) -> impl Iterator<Item = String> {
         self.segments.iter().map(Segment::name)
     }

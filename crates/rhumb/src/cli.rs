@@ -329,6 +329,8 @@ pub enum ConfigCommand {
 pub enum SimCommand {
     /// Serve the synthetic web over HTTP and DNS until interrupted.
     Serve(SimArgs),
+    /// Serve the hostile web, one host for every mistake and attack, and some hosts that behave beside it, until interrupted.
+    Hostile(SimHostileArgs),
     /// Crawl the synthetic web in virtual time with the real core, checking every invariant at every step.
     Run(SimRunArgs),
 }
@@ -359,6 +361,31 @@ pub struct SimRunArgs {
     /// Where the crawl's files go, a directory that is made and removed [default: memory]
     #[arg(long)]
     pub dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct SimHostileArgs {
+    /// Where to serve DNS.
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:5353")]
+    pub dns: SocketAddr,
+    /// Port of the hostile hosts; 0 takes a free one.
+    #[arg(long, value_name = "PORT", default_value_t = 8666)]
+    pub port: u16,
+    /// Port of those that speak TLS; 0 takes a free one.
+    #[arg(long, value_name = "PORT", default_value_t = 8667)]
+    pub tls_port: u16,
+    /// Write the authority that clients must trust to this file, as PEM.
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Number of hosts that behave.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub hosts: u64,
+    /// Print the seeds, one a line, and nothing else.
+    #[arg(long)]
+    pub seeds: bool,
+    /// Write every request to a hostile host to this file, a JSON document a line.
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

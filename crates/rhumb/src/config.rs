@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use regex::Regex;
 use rhumb_core::crawl::CrawlConfig;
 use rhumb_core::filter::{FilterConfig, Scope};
-use rhumb_core::frontier::FrontierConfig;
+use rhumb_core::frontier::{BudgetConfig, FrontierConfig};
 use rhumb_core::net::{Cidr, Guard};
 use rhumb_core::page::coding::DecodeLimits;
 use rhumb_core::page::{ExtractOptions, ParseOptions};
@@ -48,8 +48,8 @@ pub struct Config {
     pub url: UrlSection,
     pub dns: DnsSection,
     pub net: NetSection,
-    pub traps: TrapsConfig,
     pub storage: StorageSection,
+    pub traps: TrapsSection,
     pub priority: Vec<PriorityRule>,
 }
 
@@ -111,6 +111,8 @@ pub struct PolitenessSection {
     pub attempts_rate_limited: u8,
     pub host_failures: u8,
     pub failure_pause: Span,
+    /// A host that is held for not answering is asked after the first of these times, then after the next; then no more.
+    pub probe_after: Vec<Span>,
     pub host_down: Span,
     pub keep_alive: Span,
 }
@@ -132,6 +134,7 @@ impl Default for PolitenessSection {
             attempts_rate_limited: f.attempts_limited_max,
             host_failures: f.host_failures_max,
             failure_pause: span(f.failure_ms_first),
+            probe_after: f.probe_ms.iter().map(|&ms| span(ms)).collect(),
             host_down: span(f.down_ms),
             keep_alive: span(f.keep_alive_ms),
         }
@@ -267,6 +270,70 @@ impl Default for StorageSection {
             sync_every: Span::seconds(2),
             log_segment: Size(256 << 20),
             archive_file: Size(1 << 30),
+        }
+    }
+}
+
+/// What a host and a registrable domain may cost, by what they bring.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrapsSection {
+    /// Learn which parts of a site's URLs do not matter, and which pages bring nothing new.
+    pub learn: bool,
+    /// Pages in a row without anything new after which such a rule is believed.
+    pub learn_after: u32,
+    /// Visits that a host is given to begin with; 0: no budget.
+    pub host_credit: u32,
+    /// The same for a registrable domain.
+    pub domain_credit: u32,
+    /// Visits that a page with something new earns.
+    pub credit_per_page: u32,
+    /// Credit is capped at so many times what it began with.
+    pub credit_factor_max: u32,
+    /// What is over its budget is granted a page after this time.
+    pub explore_after: Span,
+    /// Visits of a host's pages; 0: no bound.
+    pub host_pages_max: u64,
+    /// The same for a registrable domain.
+    pub domain_pages_max: u64,
+    /// Hosts of a registrable domain beyond its pages with something new; 0: no bound.
+    pub domain_hosts_max: u64,
+}
+
+impl Default for TrapsSection {
+    fn default() -> Self {
+        let b = BudgetConfig::default();
+        let t = TrapsConfig::default();
+        TrapsSection {
+            learn: t.learn,
+            learn_after: t.learn_after,
+            host_credit: b.host_credit,
+            domain_credit: b.domain_credit,
+            credit_per_page: b.credit_per_page,
+            credit_factor_max: b.credit_factor_max,
+            explore_after: Span(std::time::Duration::from_millis(b.explore_ms)),
+            host_pages_max: b.host_pages_max,
+            domain_pages_max: b.domain_pages_max,
+            domain_hosts_max: b.domain_hosts_max,
+        }
+    }
+}
+
+impl TrapsSection {
+    fn rules(&self, bytes_max: usize) -> TrapsConfig {
+        TrapsConfig { learn: self.learn, learn_after: self.learn_after.max(4), bytes_max }
+    }
+
+    fn budget(&self) -> BudgetConfig {
+        BudgetConfig {
+            host_credit: self.host_credit,
+            domain_credit: self.domain_credit,
+            credit_per_page: self.credit_per_page,
+            credit_factor_max: self.credit_factor_max,
+            explore_ms: self.explore_after.ms().max(1),
+            host_pages_max: self.host_pages_max,
+            domain_pages_max: self.domain_pages_max,
+            domain_hosts_max: self.domain_hosts_max,
         }
     }
 }
@@ -450,14 +517,16 @@ impl Config {
                 attempts_max: p.attempts.max(1),
                 attempts_limited_max: p.attempts_rate_limited.max(1),
                 host_failures_max: p.host_failures.max(1),
+                probe_ms: p.probe_after.iter().map(|span| span.ms().max(1)).collect(),
                 down_ms: p.host_down.ms(),
+                budget: self.traps.budget(),
                 failure_ms_first: p.failure_pause.ms().max(1),
                 backoff_ms_first: p.backoff_first.ms().max(1),
                 backoff_ms_max: p.backoff_max.ms(),
                 retry_after_ms_max: p.retry_after_max.ms(),
                 keep_alive_ms: p.keep_alive.ms(),
                 idle_max: idle_max(c.workers, shares.connections),
-                traps: TrapsConfig { bytes_max: shares.traps, ..self.traps.clone() },
+                traps: self.traps.rules(shares.traps),
                 revisit_ms: c.continuous.then(|| c.revisit.ms()),
                 ..FrontierConfig::default()
             }

@@ -98,7 +98,10 @@ fn live(s: &Status) -> Vec<String> {
             human_bytes(s.bytes),
             clock(s.seconds)
         ),
-        format!("  {:>11} waiting  {:>9} URLs known", thousands(s.urls_waiting), thousands(s.urls_seen)),
+        {
+            let held = if s.urls_held > 0 { format!("   {} held", thousands(s.urls_held)) } else { String::new() };
+            format!("  {:>11} waiting  {:>9} URLs known{held}", thousands(s.urls_waiting), thousands(s.urls_seen))
+        },
         format!(
             "  {:>11} hosts    {:>9} ready   {} pausing   {} in flight",
             thousands(s.hosts),
@@ -151,6 +154,10 @@ pub struct Figures {
     pages: u64,
     urls_seen: u64,
     urls_waiting: u64,
+    urls_aside: u64,
+    urls_held: u64,
+    hosts_held: u64,
+    held: BTreeMap<String, Held>,
     hosts: u64,
     bytes: u64,
     outcomes: BTreeMap<String, u64>,
@@ -168,12 +175,40 @@ pub struct Figures {
     state: String,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Held {
+    hosts: u64,
+    urls: u64,
+}
+
 impl Figures {
     /// Reads them from a status in its JSON form.
     pub fn of(status: &impl Serialize) -> Result<Figures> {
         let value = serde_json::to_value(status).context("read the status")?;
         serde_json::from_value(value).context("read the status")
     }
+}
+
+/// What a finished crawl has left: "120 URLs of 3 hosts are held: 2 did not answer, 1 is over budget". Nothing if nothing is held.
+pub fn held(f: &Figures) -> Option<String> {
+    if f.urls_held == 0 {
+        return None;
+    }
+    let count = |n: u64, one: &str| format!("{} {one}{}", thousands(n), if n == 1 { "" } else { "s" });
+    let because = f.held.iter().map(|(reason, held)| {
+        let (n, s) = (thousands(held.hosts), if held.hosts == 1 { "is" } else { "are" });
+        match reason.as_str() {
+            "no_answer" => format!("{n} did not answer"),
+            "dns_failed" => format!("the name of {n} could not be resolved"),
+            "robots_unreachable" => format!("the robots.txt of {n} could not be had"),
+            "over_budget" => format!("{n} {s} over budget"),
+            other => format!("{n} {other}"),
+        }
+    });
+    let because = because.collect::<Vec<_>>().join(", ");
+    let are = if f.urls_held == 1 { "is" } else { "are" };
+    Some(format!("{} of {} {are} held: {because}", count(f.urls_held, "URL"), count(f.hosts_held, "host")))
 }
 
 /// The figures of a crawl in columns, for people.
@@ -197,6 +232,16 @@ pub fn summary(f: &Figures) -> String {
         let now = || format!("{} ready, {} pausing, {} in flight", f.hosts_ready, f.hosts_waiting, f.in_flight);
         if running { now() } else { String::new() }
     }));
+    if f.hosts_held > 0 {
+        lines.push(row("URLs held", thousands(f.urls_held), format!("of {} hosts", thousands(f.hosts_held))));
+    }
+    for (reason, held) in &f.held {
+        lines.push(row(&format!("  {reason}"), thousands(held.urls), format!("of {} hosts", thousands(held.hosts))));
+    }
+    if f.urls_aside > 0 {
+        let note = "by what was learned of traps: `rhumb traps` shows it".to_string();
+        lines.push(row("URLs set aside", thousands(f.urls_aside), note));
+    }
     if f.duplicates > 0 {
         lines.push(row("duplicates", thousands(f.duplicates), "pages whose body was known already".to_string()));
     }

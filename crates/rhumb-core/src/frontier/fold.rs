@@ -9,11 +9,32 @@ use rhumb_store::codec::Put;
 use rhumb_store::{Result, Timestamp};
 
 use super::host::{Errand, Robots};
-use super::{Frontier, ROBOTS_HOPS_MAX, ghost_key};
+use super::{Frontier, ROBOTS_HOPS_MAX, Reason, Useful, ghost_key, usefulness};
 use crate::outcome::Outcome;
 use crate::robots::{Access, Fetched, Rules};
 use crate::url::{Host, Url};
 use crate::visit::{Entry, Purpose, Validators, VisitRecord};
+
+/// What a visit for a robots.txt says of the rules.
+fn access(record: &VisitRecord) -> Access {
+    let body = record.robots.as_deref().unwrap_or_default();
+    // An answer that broke off or never came to an end says nothing of the rules.
+    let answered = record.status != 0
+        && (record.outcome == Outcome::of_status(record.status) || record.outcome == Outcome::BadRedirect);
+    Access::judge(if answered { Fetched::Answer(record.status, body) } else { Fetched::Unreachable })
+}
+
+/// Whether a visit shows that `host`, which is held for `reason`, need not be any more: a page of it was answered, or its rules came. Of
+/// one over its budget a page shows nothing for long: if it was of no use, the log says again that it is held.
+pub fn ends_hold(record: &VisitRecord, host: &Host, reason: Reason) -> bool {
+    match &record.purpose {
+        Purpose::Page => record.entry.url.host() == *host && !record.outcome.is_host_trouble(),
+        Purpose::Robots { host: ruled, .. } => {
+            let gave_rules = record.outcome != Outcome::Redirect && !matches!(access(record), Access::DisallowAll);
+            ruled == host && reason != Reason::OverBudget && gave_rules
+        }
+    }
+}
 
 impl Frontier {
     /// Whether a URL that ended so should be tried again; part of its record.
@@ -40,7 +61,13 @@ impl Frontier {
             Occupied(last) => {
                 last.remove();
             }
-            Vacant(_) => self.add_ghost(entry)?,
+            Vacant(_) => {
+                let host = entry.url.host();
+                if self.hosts.open(&host)?.parked.is_some() {
+                    self.unpark(host.fingerprint().0)?;
+                }
+                self.add_ghost(entry)?;
+            }
         }
         Ok(())
     }
@@ -48,10 +75,14 @@ impl Frontier {
     /// A visit is finished: winds the host's clocks, learns its rules, puts back what is to be tried again.
     pub fn finish(&mut self, record: &VisitRecord) -> Result<()> {
         let host = record.entry.url.host();
+        let key = host.fingerprint().0;
         let now = record.ended;
         let config = self.config.clone();
         let jitter = self.random.unit();
-        let state = self.hosts.open(&host)?;
+        if self.hosts.open(&host)?.parked.is_some() {
+            self.unpark(key)?;
+        }
+        let state = self.hosts.get_mut(key).expect("it was just opened");
         state.issued = None;
         let flown = state.in_flight.take();
         if record.contacted() {
@@ -64,19 +95,18 @@ impl Frontier {
                 let asked = record.retry_after_ms.filter(|&ms| ms > 0).map(|ms| ms.min(config.retry_after_ms_max));
                 Some(asked.unwrap_or(0).max((grown as f64 * (0.75 + 0.5 * jitter)) as u64))
             }
-            outcome if outcome.is_host_trouble() => {
-                state.failures = state.failures.saturating_add(1);
-                let grown = config.failure_ms_first << (2 * u32::from(state.failures - 1).min(8));
-                Some((grown.min(config.backoff_ms_max) as f64 * (0.75 + 0.5 * jitter)) as u64)
+            outcome if outcome.is_host_trouble() || outcome == Outcome::DnsFailed => {
+                state.failed(outcome, now, jitter, &config);
+                None
             }
-            Outcome::BlockedAddress | Outcome::NoHost | Outcome::DnsFailed => {
+            Outcome::BlockedAddress | Outcome::NoHost => {
                 state.give_up(record.outcome, now.plus_ms(config.down_ms));
                 None
             }
             outcome => {
                 // Whether an answer to the question for the rules is good enough is judged below.
-                if !matches!(&record.purpose, Purpose::Robots { host: ruled, .. } if *ruled == host) {
-                    state.failures = 0;
+                if matches!(&record.purpose, Purpose::Robots { host: ruled, .. } if *ruled != host) {
+                    state.answered();
                 }
                 if matches!(outcome, Outcome::Ok | Outcome::NotModified | Outcome::Redirect | Outcome::NotFound) {
                     state.backoff_level = 0;
@@ -84,13 +114,14 @@ impl Frontier {
                 None
             }
         };
+        if record.purpose.is_page() && record.contacted() && !record.outcome.is_host_trouble() {
+            // "Too many requests" is an answer too.
+            state.answered();
+            state.trips = 0;
+        }
         if let Some(ms) = event {
             // An answer in between never shortens what an earlier one asked for.
             state.backoff_until = state.backoff_until.max(now.plus_ms(ms));
-        }
-        if state.failures >= config.host_failures_max {
-            state.give_up(Outcome::HostDown, now.plus_ms(config.down_ms));
-            state.failures = 0;
         }
         let was_live = flown.is_some();
         self.in_flight -= u64::from(was_live);
@@ -101,10 +132,11 @@ impl Frontier {
                 if !known {
                     self.add_ghost(&record.entry)?;
                 }
+                self.spend(key, record)?;
                 self.put_back(record)?;
             }
             Purpose::Robots { host: ruled, hops } => {
-                if let Some(state) = self.hosts.get_mut(host.fingerprint().0) {
+                if let Some(state) = self.hosts.get_mut(key) {
                     state.errands.retain(|e| e.for_host != *ruled);
                 }
                 self.robots_answered(ruled, *hops, record)?;
@@ -115,11 +147,40 @@ impl Frontier {
                 }
             }
         }
-        self.hosts.recount(host.fingerprint().0);
-        if let Some(slot) = self.hosts.get(host.fingerprint().0).and_then(|s| s.slot) {
+        self.hosts.recount(key);
+        if let Some(slot) = self.hosts.get(key).and_then(|s| s.slot) {
             self.schedule_or_release(slot);
         }
         Ok(())
+    }
+
+    /// A page was visited: host and domain pay for it, or earn by it.
+    fn spend(&mut self, key: u64, record: &VisitRecord) -> Result<()> {
+        let budget = &self.config.budget;
+        let worth = usefulness(record);
+        let state = self.hosts.get_mut(key).expect("a finished visit's host is in play");
+        state.pages += u64::from(!record.retry);
+        state.credit = budget.host_after(state.credit, worth);
+        if worth == Useful::New {
+            state.explored = 0;
+        }
+        let (over, pages, domain) = (budget.host_is_over(state.credit, state.pages), state.pages, state.domain);
+        let held = state.held.as_ref().map(|h| h.is_broken_circuit());
+        let trouble = state.failures > 0;
+        // One page was granted, and this was it.
+        state.granted = false;
+        let domain = self.hosts.domain(domain, budget)?;
+        if !record.retry {
+            domain.visited(worth, budget);
+            domain.dirty = true;
+        }
+        // A page that was answered is an answer; whether it was worth it is another question.
+        let over = over || domain.is_over(budget, pages);
+        match held {
+            Some(true) if !trouble => self.release_hold(key),
+            Some(false) if !over => self.release_hold(key),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn put_back(&mut self, record: &VisitRecord) -> Result<()> {
@@ -127,7 +188,8 @@ impl Frontier {
             let mut entry = record.entry.clone();
             entry.attempt = entry.attempt.saturating_add(1);
             self.waiting += 1;
-            return self.place(&entry);
+            self.place(&entry)?;
+            return Ok(());
         }
         let Some(revisit_ms) = self.config.revisit_ms else { return Ok(()) };
         if matches!(record.outcome, Outcome::Ok | Outcome::NotModified) {
@@ -149,35 +211,39 @@ impl Frontier {
         let now = record.ended;
         if let (Outcome::Redirect, Some(target), true) = (record.outcome, record.links.first(), hops < ROBOTS_HOPS_MAX)
         {
-            return self.send_on_errand(ruled, target.url.clone(), hops + 1);
+            return self.send_on_errand(ruled, target.url.clone(), hops + 1, now);
         }
-        let body = record.robots.as_deref().unwrap_or_default();
-        // An answer that broke off or never came to an end says nothing of the rules.
-        let answered = record.status != 0
-            && (record.outcome == Outcome::of_status(record.status) || record.outcome == Outcome::BadRedirect);
-        let access = Access::judge(if answered { Fetched::Answer(record.status, body) } else { Fetched::Unreachable });
+        let access = access(record);
         let state = self.hosts.open(ruled)?;
-        match (record.outcome, access) {
+        let large = match (record.outcome, access) {
             (Outcome::NotModified, _) if matches!(state.robots, Robots::Known { .. }) => {
                 state.renew_rules(now, &config);
+                None
             }
             (_, Access::Parsed(robots)) => {
-                state.learn(robots.for_agent(&config.agent), record.validators.clone(), now, &config);
+                state.learn(robots.for_agent(&config.agent), record.validators.clone(), now, &config)
             }
             (_, Access::AllowAll) => state.learn(Rules::allow_all(), Validators::default(), now, &config),
             (_, Access::DisallowAll) => {
                 return self.robots_failed(ruled, Some(record), now);
             }
+        };
+        if let Some(rules) = large {
+            self.hosts.put_rules(ruled, &rules)?;
+        }
+        self.hosts.recount(ruled.fingerprint().0);
+        if self.hosts.open(ruled)?.held.as_ref().is_some_and(|h| h.is_broken_circuit()) {
+            self.release_hold(ruled.fingerprint().0)?;
         }
         let state = self.hosts.open(ruled)?;
-        state.failures = 0;
+        state.answered();
         // The clock was wound before the Crawl-delay was known.
         state.wind(&config);
         self.wake(ruled);
         Ok(())
     }
 
-    /// No rules could be had: nothing may be fetched for now. After several tries the host is given up.
+    /// No rules could be had: nothing may be fetched for now. After several tries the host is held.
     pub(super) fn robots_failed(&mut self, ruled: &Host, record: Option<&VisitRecord>, now: Timestamp) -> Result<()> {
         let config = self.config.clone();
         let jitter = self.random.unit();
@@ -185,28 +251,26 @@ impl Frontier {
         state.robots = Robots::Unknown;
         // A failure of this host to answer was counted with the visit; an answer such as 500, or the failure of
         // another host that has the rules, was not.
-        if !record.is_some_and(|r| r.outcome.is_host_trouble() && r.entry.url.host() == *ruled) {
-            state.failures = state.failures.saturating_add(1);
-            let grown = config.failure_ms_first << (2 * u32::from(state.failures - 1).min(8));
-            let pause = (grown.min(config.backoff_ms_max) as f64 * (0.75 + 0.5 * jitter)) as u64;
-            state.backoff_until = state.backoff_until.max(now.plus_ms(pause));
-            if state.failures >= config.host_failures_max {
-                state.failures = 0;
-                state.give_up(Outcome::RobotsUnreachable, now.plus_ms(config.down_ms));
+        match record {
+            Some(r) if r.outcome.is_host_trouble() && r.entry.url.host() == *ruled => {
+                // A host that cannot even be connected to is better described by that.
+                if !matches!(r.outcome, Outcome::Refused | Outcome::ConnectTimeout | Outcome::TlsFailed) {
+                    state.trouble = Some(Outcome::RobotsUnreachable);
+                }
             }
-        } else if let (Some((outcome, _)), Some(record)) = (&mut state.down, record) {
-            // A host that cannot even be connected to is better described by that.
-            let no_connection =
-                matches!(record.outcome, Outcome::Refused | Outcome::ConnectTimeout | Outcome::TlsFailed);
-            *outcome = if no_connection { record.outcome } else { Outcome::RobotsUnreachable };
+            _ => state.failed(Outcome::RobotsUnreachable, now, jitter, &config),
         }
         self.wake(ruled);
         Ok(())
     }
 
     /// A redirected robots.txt is fetched in the turn of the host it was redirected to.
-    pub(super) fn send_on_errand(&mut self, ruled: &Host, url: Url, hops: u8) -> Result<()> {
+    pub(super) fn send_on_errand(&mut self, ruled: &Host, url: Url, hops: u8, now: Timestamp) -> Result<()> {
         let visited = url.host();
+        if self.hosts.open(&visited)?.parked.is_some() {
+            // It is left alone; whoever needs it must do without.
+            return self.robots_failed(ruled, None, now);
+        }
         self.hosts.open(ruled)?.robots = Robots::Elsewhere;
         let state = self.hosts.open(&visited)?;
         state.errands.push(Errand { url, for_host: ruled.clone(), hops });

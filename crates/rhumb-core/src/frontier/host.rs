@@ -5,13 +5,18 @@ use std::sync::Arc;
 
 use rhumb_store::Timestamp;
 use rhumb_store::codec::{Malformed, Put, Take};
+use rhumb_store::fifo::Fifo;
 
 use super::FrontierConfig;
+use super::budget::domain_key;
+use super::hold::Hold;
 use crate::outcome::Outcome;
 use crate::robots::Rules;
 use crate::url::{Host, Url};
 use crate::visit::{Entry, Validators};
 
+/// Validators of a robots.txt that are longer are not worth their memory.
+const VALIDATORS_BYTES_MAX: usize = 512;
 /// What a contact of a host that never answered yet is taken to last.
 const FETCH_MS_UNKNOWN: u64 = 500;
 
@@ -24,11 +29,28 @@ pub(super) struct HostState {
     /// The back-off clock: grows with each rate-limit event or failure to answer.
     pub backoff_until: Timestamp,
     pub backoff_level: u8,
-    /// Failures to answer in a row.
+    /// Failures to answer in a row, since it was last held.
     pub failures: u8,
+    /// The same since it last answered, and how the last one failed.
+    pub tries: u32,
+    pub trouble: Option<Outcome>,
+    /// How often it was held for not answering since a page of it was last answered.
+    pub trips: u8,
+    /// How often it was held for being over its budget since a page of it was last of use.
+    pub explored: u8,
     pub robots: Robots,
     /// Set while the host's URLs are given up, with the reason.
     pub down: Option<(Outcome, Timestamp)>,
+    /// Why the host is held. With a back queue it is half-open: about to show whether it is better.
+    pub held: Option<Box<Hold>>,
+    /// The URLs of a host that is held and has no back queue.
+    pub parked: Option<Box<Fifo>>,
+    /// What it may still cost, in quarters of a visit.
+    pub credit: u64,
+    /// Visits of its pages.
+    pub pages: u64,
+    /// The key of its registrable domain.
+    pub domain: u64,
     /// A contact was announced in the log and its end is not there yet.
     pub issued: Option<Timestamp>,
     /// How long the last contact took.
@@ -43,6 +65,10 @@ pub(super) struct HostState {
     pub connection: Connection,
     /// Fetches this host must do for others: their robots.txt was redirected here.
     pub errands: Vec<Errand>,
+    /// Its being held is put to the test: it counts among those few.
+    pub probing: bool,
+    /// It may visit one page although it is over its budget.
+    pub granted: bool,
     /// Changed since the last checkpoint.
     pub dirty: bool,
     /// Stands in the list of hosts that may leave memory.
@@ -57,10 +83,26 @@ pub(super) enum Robots {
     /// The rules were redirected to another host, which fetches them.
     Elsewhere,
     Known {
-        rules: Rules,
+        rules: KnownRules,
         expires: Timestamp,
         validators: Validators,
     },
+}
+
+/// The rules of a host. Few have many; those lie in the host table, and are read when a page's turn has come.
+#[derive(Debug)]
+pub(super) enum KnownRules {
+    Here(Rules),
+    InTable { crawl_delay_ms: Option<u32> },
+}
+
+impl KnownRules {
+    fn crawl_delay_ms(&self) -> Option<u32> {
+        match self {
+            KnownRules::Here(rules) => rules.crawl_delay_ms(),
+            KnownRules::InTable { crawl_delay_ms } => *crawl_delay_ms,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,15 +127,24 @@ pub(super) struct Errand {
 }
 
 impl HostState {
-    pub fn new(host: Host) -> HostState {
+    pub fn new(host: Host, config: &FrontierConfig) -> HostState {
         HostState {
+            domain: domain_key(host.registrable_domain()),
             host,
             contact_after: Timestamp(0),
             backoff_until: Timestamp(0),
             backoff_level: 0,
             failures: 0,
+            tries: 0,
+            trouble: None,
+            trips: 0,
+            explored: 0,
             robots: Robots::Unknown,
             down: None,
+            held: None,
+            parked: None,
+            credit: config.budget.host_start(),
+            pages: 0,
             issued: None,
             fetch_ms_last: None,
             contact_ended: Timestamp(0),
@@ -103,6 +154,8 @@ impl HostState {
             resolving: false,
             connection: Connection::None,
             errands: Vec::new(),
+            probing: false,
+            granted: false,
             dirty: false,
             cooling: false,
             bytes_counted: 0,
@@ -164,18 +217,50 @@ impl HostState {
         matches!(&self.robots, Robots::Known { expires, .. } if now < *expires)
     }
 
-    /// What the rules say of a URL of this host.
-    pub fn allows(&self, url: &Url) -> bool {
-        match &self.robots {
-            Robots::Known { rules, .. } => rules.allows(url.path_and_query()),
-            _ => false,
+    /// Takes what a robots.txt says as the host's rules. Gives them back if they are too large to be kept here.
+    pub fn learn(
+        &mut self,
+        rules: Rules,
+        validators: Validators,
+        now: Timestamp,
+        config: &FrontierConfig,
+    ) -> Option<Rules> {
+        let text_bytes = |text: &Option<Box<str>>| text.as_ref().map_or(0, |t| t.len());
+        let bytes = text_bytes(&validators.etag) + text_bytes(&validators.last_modified);
+        let validators = if bytes <= VALIDATORS_BYTES_MAX { validators } else { Validators::default() };
+        let (rules, large) = if rules.to_bytes().len() <= config.rules_bytes_max {
+            (KnownRules::Here(rules), None)
+        } else {
+            (KnownRules::InTable { crawl_delay_ms: rules.crawl_delay_ms() }, Some(rules))
+        };
+        self.robots = Robots::Known { rules, expires: now, validators };
+        self.renew_rules(now, config);
+        large
+    }
+
+    /// Whoever was asked for the rules will not bring them any more.
+    pub fn rules_are_elsewhere_no_more(&mut self) {
+        if matches!(self.robots, Robots::Elsewhere) {
+            self.robots = Robots::Unknown;
         }
     }
 
-    /// Takes what a robots.txt says as the host's rules.
-    pub fn learn(&mut self, rules: Rules, validators: Validators, now: Timestamp, config: &FrontierConfig) {
-        self.robots = Robots::Known { rules, expires: now, validators };
-        self.renew_rules(now, config);
+    /// A contact or a look-up failed: a pause follows, four times as long each time.
+    pub fn failed(&mut self, outcome: Outcome, now: Timestamp, jitter: f64, config: &FrontierConfig) {
+        self.failures = self.failures.saturating_add(1);
+        self.tries = self.tries.saturating_add(1);
+        self.trouble = Some(outcome);
+        let grown = config.failure_ms_first << (2 * u32::from(self.failures - 1).min(8));
+        let pause_ms = (grown.min(config.backoff_ms_max) as f64 * (0.75 + 0.5 * jitter)) as u64;
+        // An answer in between never shortens what an earlier one asked for.
+        self.backoff_until = self.backoff_until.max(now.plus_ms(pause_ms));
+    }
+
+    /// It answered.
+    pub fn answered(&mut self) {
+        self.failures = 0;
+        self.tries = 0;
+        self.trouble = None;
     }
 
     /// The rules hold from now on: the robots.txt was just read, or has not changed since.
@@ -203,18 +288,33 @@ impl HostState {
         into.put_u64(self.contact_ended.0);
         match &self.robots {
             Robots::Known { rules, expires, validators } => {
-                into.put_u8(1);
+                into.put_u8(if matches!(rules, KnownRules::Here(_)) { 1 } else { 2 });
                 into.put_u64(expires.0);
                 validators.put(into);
-                into.put_bytes(rules.to_bytes());
+                match rules {
+                    KnownRules::Here(rules) => into.put_bytes(rules.to_bytes()),
+                    KnownRules::InTable { crawl_delay_ms } => {
+                        into.put_u64(crawl_delay_ms.map_or(0, |ms| u64::from(ms) + 1))
+                    }
+                }
             }
             _ => into.put_u8(0),
         }
+        into.put_u64(u64::from(self.tries));
+        into.put_u8(self.trouble.map_or(0, Outcome::code));
+        into.put_u8(self.trips);
+        into.put_u8(self.explored);
+        into.put_u64(self.credit);
+        into.put_u64(self.pages);
+        into.put_u64(self.held.as_ref().map_or(0, |h| h.at.0 + 1));
+        if let Some(hold) = &self.held {
+            hold.put(into);
+        }
     }
 
-    pub fn load(from: &mut Take<'_>) -> Result<HostState, Malformed> {
+    pub fn load(from: &mut Take<'_>, config: &FrontierConfig) -> Result<HostState, Malformed> {
         let host = Host::from_canonical(from.str()?).ok_or(Malformed("a host is not an origin"))?;
-        let mut state = HostState::new(host);
+        let mut state = HostState::new(host, config);
         state.contact_after = Timestamp(from.u64()?);
         state.backoff_until = Timestamp(from.u64()?);
         state.backoff_level = from.u8()?;
@@ -225,11 +325,26 @@ impl HostState {
         state.issued = from.u64()?.checked_sub(1).map(Timestamp);
         state.fetch_ms_last = from.u64()?.checked_sub(1);
         state.contact_ended = Timestamp(from.u64()?);
-        if from.u8()? == 1 {
+        let known = from.u8()?;
+        if known > 0 {
             let expires = Timestamp(from.u64()?);
             let validators = Validators::take(from)?;
-            let rules = Rules::from_bytes(from.bytes()?).map_err(|_| Malformed("robots rules do not read back"))?;
+            let rules = if known == 1 {
+                let rules = Rules::from_bytes(from.bytes()?);
+                KnownRules::Here(rules.map_err(|_| Malformed("robots rules do not read back"))?)
+            } else {
+                KnownRules::InTable { crawl_delay_ms: from.u64()?.checked_sub(1).map(|ms| ms as u32) }
+            };
             state.robots = Robots::Known { rules, expires, validators };
+        }
+        state.tries = from.u32()?;
+        state.trouble = Outcome::from_code(from.u8()?);
+        state.trips = from.u8()?;
+        state.explored = from.u8()?;
+        state.credit = from.u64()?;
+        state.pages = from.u64()?;
+        if let Some(at) = from.u64()?.checked_sub(1) {
+            state.held = Some(Box::new(Hold::take(from, Timestamp(at))?));
         }
         Ok(state)
     }

@@ -2,8 +2,11 @@
 //!
 //! A host is *hot* while it has a back queue, a contact or a connection, and for as long after that as there is room. Then it
 //! cools: its state goes to a [`Table`] on disk, and comes back when a URL of the host is placed or the log speaks of it.
-//! So memory follows the setting, not the number of hosts met. What changed since the last checkpoint is listed, and
-//! [`Hosts::save`] writes only that.
+//! The URLs of a held host go and come with it. So memory follows the setting, not the number of hosts met. What changed since
+//! the last checkpoint is listed, and [`Hosts::save`] writes only that.
+//!
+//! The same table has two more kinds of lines, under keys of their own: what registrable domains may cost, of which those in use are
+//! in memory, and rules too large to be kept in memory with their host.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -12,13 +15,15 @@ use std::sync::Arc;
 use rhumb_store::codec::{Malformed, Put, Take};
 use rhumb_store::disk::Disk;
 use rhumb_store::fifo::Fifo;
-use rhumb_store::table::{Table, TableConfig, TableDone, TableWork};
+use rhumb_store::table::{Table, TableDone, TableWork};
 use rhumb_store::{Result, StoreError};
 
-use super::Slot;
-use super::host::{Connection, HostState, Robots};
+use super::budget::{BudgetConfig, Domain};
+use super::host::{Connection, HostState, KnownRules, Robots};
+use super::{FrontierConfig, Slot, config};
+use crate::robots::Rules;
 use crate::sieve::AsIs;
-use crate::url::Host;
+use crate::url::{Fingerprint, Host, Url};
 use crate::visit::Entry;
 
 /// The directory of the hosts on disk.
@@ -30,6 +35,7 @@ const LOOKS_MAX: usize = 8;
 pub(super) struct Hosts {
     hot: HashMap<u64, HostState, BuildHasherDefault<AsIs>>,
     table: Table,
+    disk: Arc<dyn Disk>,
     /// Hosts that may leave, in the order they became idle. One that came into play again is passed over.
     cooling: VecDeque<u64>,
     /// Hosts that changed since the last checkpoint.
@@ -38,19 +44,28 @@ pub(super) struct Hosts {
     known: u64,
     /// What the hot hosts take, about.
     bytes: usize,
-    bytes_max: usize,
+    config: Arc<FrontierConfig>,
+    domains: HashMap<u64, Domain, BuildHasherDefault<AsIs>>,
+    /// The domains in memory, in the order they came.
+    domains_order: VecDeque<u64>,
+    /// Segments of parked queues that left memory before they were durable.
+    unsynced: Vec<String>,
 }
 
 impl Hosts {
-    pub fn new(disk: Arc<dyn Disk>, bytes_max: usize, table: TableConfig) -> Result<Hosts> {
+    pub fn new(disk: Arc<dyn Disk>, config: Arc<FrontierConfig>) -> Result<Hosts> {
         Ok(Hosts {
             hot: HashMap::default(),
-            table: Table::new(disk, DIR, table)?,
+            table: Table::new(disk.clone(), DIR, config.table)?,
+            disk,
             cooling: VecDeque::new(),
             dirty: Vec::new(),
             known: 0,
             bytes: 0,
-            bytes_max,
+            config,
+            domains: HashMap::default(),
+            domains_order: VecDeque::new(),
+            unsynced: Vec::new(),
         })
     }
 
@@ -83,15 +98,23 @@ impl Hosts {
             self.make_room()?;
             let state = match self.table.get(key)? {
                 Some(bytes) => {
-                    let (state, queue) = load_host(bytes).map_err(malformed)?;
-                    if queue.is_some() {
-                        return Err(malformed(Malformed("a host at rest has a back queue")));
+                    let (mut state, queue) = load_host(bytes, &self.config).map_err(malformed)?;
+                    if let Some(mut queue) = queue {
+                        if state.held.is_none() {
+                            return Err(malformed(Malformed("a host at rest has a back queue")));
+                        }
+                        state.parked = Some(Box::new(Fifo::load(&mut queue, &*self.disk)?));
                     }
                     state
                 }
                 None => {
                     self.known += 1;
-                    HostState::new(host.clone())
+                    let state = HostState::new(host.clone(), &self.config);
+                    let config = self.config.clone();
+                    let domain = self.domain(state.domain, &config.budget)?;
+                    domain.hosts += 1;
+                    domain.dirty = true;
+                    state
                 }
             };
             self.insert(key, state);
@@ -127,7 +150,7 @@ impl Hosts {
 
     fn make_room(&mut self) -> Result<()> {
         for _ in 0..LOOKS_MAX {
-            if self.bytes < self.bytes_max {
+            if self.bytes < self.config.hosts_bytes_max {
                 return Ok(());
             }
             let Some(key) = self.cooling.pop_front() else { return Ok(()) };
@@ -143,12 +166,13 @@ impl Hosts {
             }
             if state.dirty {
                 let mut bytes = Vec::with_capacity(128);
-                save_host(state, None, &mut bytes);
-                self.table.put(key, &bytes);
-                if self.table.needs_settle() {
-                    self.table.settle()?;
+                if let Some(parked) = &mut state.parked {
+                    parked.take_unsynced(&mut self.unsynced);
                 }
+                save_host(state, state.parked.as_deref(), &mut bytes);
+                self.put(key, &bytes)?;
             }
+            let Some(state) = self.hot.get(&key) else { continue };
             self.bytes -= state.bytes_counted;
             self.hot.remove(&key);
         }
@@ -161,6 +185,73 @@ impl Hosts {
         Ok(())
     }
 
+    fn put(&mut self, key: u64, bytes: &[u8]) -> Result<()> {
+        self.table.put(key, bytes);
+        if self.table.needs_settle() { self.table.settle() } else { Ok(()) }
+    }
+
+    /// What is known of a registrable domain, to be changed by whoever marks it as dirty.
+    pub fn domain(&mut self, key: u64, budget: &BudgetConfig) -> Result<&mut Domain> {
+        if !self.domains.contains_key(&key) {
+            self.make_room_for_domain()?;
+            let domain = match self.table.get(key)? {
+                Some(bytes) => Domain::load(bytes, budget).map_err(malformed)?,
+                None => Domain::new(budget),
+            };
+            self.domains.insert(key, domain);
+            self.domains_order.push_back(key);
+        }
+        let domain = self.domains.get_mut(&key).expect("it was just put there");
+        domain.used = true;
+        Ok(domain)
+    }
+
+    /// A registrable domain, if it is in memory.
+    pub fn domain_in_memory(&self, key: u64) -> Option<&Domain> {
+        self.domains.get(&key)
+    }
+
+    /// The domain that came first leaves, unless it was asked for meanwhile.
+    fn make_room_for_domain(&mut self) -> Result<()> {
+        while self.domains.len() >= self.config.domains_max() {
+            let Some(key) = self.domains_order.pop_front() else { return Ok(()) };
+            let Some(domain) = self.domains.get_mut(&key) else { continue };
+            if std::mem::take(&mut domain.used) {
+                self.domains_order.push_back(key);
+                continue;
+            }
+            let domain = self.domains.remove(&key).filter(|d| d.dirty);
+            if let Some(domain) = domain {
+                let mut bytes = Vec::with_capacity(16);
+                domain.save(&mut bytes);
+                self.put(key, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps rules that are too large to be kept with their host.
+    pub fn put_rules(&mut self, host: &Host, rules: &Rules) -> Result<()> {
+        self.put(rules_key(host), rules.to_bytes())
+    }
+
+    /// What the rules of a host in play say of a URL.
+    pub fn allows(&mut self, key: u64, url: &Url) -> Result<bool> {
+        let Some(state) = self.hot.get(&key) else { return Ok(false) };
+        let large;
+        let rules = match &state.robots {
+            Robots::Known { rules: KnownRules::Here(rules), .. } => rules,
+            Robots::Known { rules: KnownRules::InTable { .. }, .. } => {
+                let bytes = self.table.get(rules_key(&state.host))?;
+                let bytes = bytes.ok_or(malformed(Malformed("the rules of a host are missing")))?;
+                large = Rules::from_bytes(bytes).map_err(|_| malformed(Malformed("robots rules do not read back")))?;
+                &large
+            }
+            _ => return Ok(false),
+        };
+        Ok(rules.allows(url.path_and_query()))
+    }
+
     /// Hosts ever met.
     pub fn known(&self) -> u64 {
         self.known
@@ -168,7 +259,7 @@ impl Hosts {
 
     /// What the hosts in play and the changes of the table take, about.
     pub fn memory_bytes(&self) -> usize {
-        self.bytes + self.table.memory_bytes()
+        self.bytes + self.domains.len() * config::DOMAIN_BYTES + self.table.memory_bytes()
     }
 
     /// The hosts in play.
@@ -208,13 +299,25 @@ impl Hosts {
                     queue.take_unsynced(unsynced);
                     Some(&*queue)
                 }
-                None => None,
+                None => {
+                    if let Some(parked) = &mut state.parked {
+                        parked.take_unsynced(unsynced);
+                    }
+                    state.parked.as_deref()
+                }
             };
             save_host(state, queue, &mut bytes);
             self.table.put(key, &bytes);
         }
+        for (&key, domain) in self.domains.iter_mut().filter(|(_, d)| d.dirty) {
+            domain.dirty = false;
+            bytes.clear();
+            domain.save(&mut bytes);
+            self.table.put(key, &bytes);
+        }
         self.table.settle()?;
         self.table.take_unsynced(unsynced);
+        unsynced.append(&mut self.unsynced);
         into.put_u64(self.known);
         self.table.save(into);
         let open: Vec<u64> = self.hot.iter().filter(|(_, s)| s.slot.is_some()).map(|(&key, _)| key).collect();
@@ -226,19 +329,18 @@ impl Hosts {
     /// Reads what [`Hosts::save`] wrote; gives each host that had a back queue with the queue.
     pub fn load(
         disk: Arc<dyn Disk>,
-        bytes_max: usize,
-        config: TableConfig,
+        config: Arc<FrontierConfig>,
         from: &mut Take<'_>,
     ) -> Result<(Hosts, Vec<(u64, Fifo)>)> {
-        let mut hosts = Hosts::new(disk.clone(), bytes_max, config)?;
+        let mut hosts = Hosts::new(disk.clone(), config.clone())?;
         hosts.known = from.u64().map_err(malformed)?;
-        hosts.table = Table::load(disk.clone(), DIR, config, from)?;
+        hosts.table = Table::load(disk.clone(), DIR, config.table, from)?;
         let mut queues = Vec::new();
         for _ in 0..from.u64().map_err(malformed)? {
             let raw = from.raw(8).map_err(malformed)?;
             let key = u64::from_le_bytes([raw[0], raw[1], raw[2], raw[3], raw[4], raw[5], raw[6], raw[7]]);
             let bytes = hosts.table.get(key)?.ok_or(malformed(Malformed("a host with a back queue is missing")))?;
-            let (state, queue) = load_host(bytes).map_err(malformed)?;
+            let (state, queue) = load_host(bytes, &config).map_err(malformed)?;
             let mut queue = queue.ok_or(malformed(Malformed("a host has lost its back queue")))?;
             let queue = Fifo::load(&mut queue, &*disk)?;
             hosts.insert(key, state);
@@ -255,7 +357,7 @@ fn mark(state: &mut HostState, key: u64, dirty: &mut Vec<u64>) {
     }
 }
 
-/// A host's bytes in the table: its state, then its back queue if it has one. What is under way stands first in the queue: it
+/// A host's bytes in the table: its state, then its back queue, or the queue that is parked with it, if it has one. What is under way stands first in the queue: it
 /// waits again after a restart.
 fn save_host(state: &HostState, queue: Option<&Fifo>, into: &mut Vec<u8>) {
     state.save(into);
@@ -266,11 +368,16 @@ fn save_host(state: &HostState, queue: Option<&Fifo>, into: &mut Vec<u8>) {
     }
 }
 
-fn load_host(bytes: &[u8]) -> Result<(HostState, Option<Take<'_>>), Malformed> {
+fn load_host<'a>(bytes: &'a [u8], config: &FrontierConfig) -> Result<(HostState, Option<Take<'a>>), Malformed> {
     let mut from = Take::new(bytes);
-    let state = HostState::load(&mut from)?;
+    let state = HostState::load(&mut from, config)?;
     let has_queue = from.u8()? == 1;
     Ok((state, has_queue.then_some(from)))
+}
+
+/// The key of rules that are too large to be kept with their host.
+fn rules_key(host: &Host) -> u64 {
+    Fingerprint::of(&format!("rules {}", host.as_str())).0
 }
 
 fn malformed(Malformed(what): Malformed) -> StoreError {
@@ -292,9 +399,10 @@ impl HostState {
     /// What it takes in memory, about: itself, its slot in the table, its name and its rules.
     fn memory_bytes(&self) -> usize {
         let rules = match &self.robots {
-            Robots::Known { rules, .. } => rules.to_bytes().len(),
+            Robots::Known { rules: KnownRules::Here(rules), .. } => rules.to_bytes().len(),
             _ => 0,
         };
-        2 * size_of::<HostState>() + self.host.as_str().len() + 64 + rules
+        let parked = self.parked.as_ref().map_or(0, |q| q.memory_bytes() + size_of::<Fifo>());
+        2 * size_of::<HostState>() + self.host.as_str().len() + 64 + rules + parked
     }
 }

@@ -10,19 +10,26 @@
 //! Invariants, whatever the web does: at most one visit of a host is under way (`one_visit_per_host`); no visit
 //! begins before the gap is over (`delay_is_kept`); no page is visited without fresh rules that allow it; at most
 //! the configured number of connections is open to an address; nothing admitted is lost, also over a crash:
-//! what was in flight waits again, and what was finished behind the checkpoint is left out as a *ghost*.
+//! what was in flight waits again, and what was finished behind the checkpoint is left out as a *ghost*. A host that does not answer
+//! gets a bounded number of requests, spread out, and takes no back queue meanwhile; one that brings nothing new is stopped (`hold.rs`,
+//! `budget.rs`). Each URL ends visited, dropped with an outcome, or held with a reason.
 //!
 //! Pure logic: time comes in as an argument, names are resolved by whoever drives it
 //! ([`Frontier::take_unresolved`], [`Frontier::resolved`]), and long queues lie on a `Disk`.
 //! Memory is bounded by the configuration: long queues and hosts out of play lie on disk, and a checkpoint writes what changed.
-//! Read `host.rs` next (one host's state), then `hosts.rs` (all of them), `queues.rs`, `fold.rs`, `report.rs` and `saved.rs`.
+//! Read `host.rs` next (one host's state), then `hosts.rs` (all of them), `queues.rs`, `fold.rs`, `hold.rs`, `report.rs` and `saved.rs`.
 
 mod addresses;
 mod aside;
+mod budget;
 mod config;
 mod fold;
+mod hold;
+#[cfg(test)]
+mod hold_tests;
 mod host;
 mod hosts;
+mod lanes;
 mod queues;
 mod report;
 mod saved;
@@ -46,7 +53,10 @@ use crate::sieve::AsIs;
 use crate::traps::{Traps, Verdict};
 use crate::url::Host;
 use crate::visit::{Entry, Purpose, Visit};
+pub use budget::{BudgetConfig, Useful, usefulness};
 pub use config::FrontierConfig;
+pub use fold::ends_hold;
+pub use hold::{HeldCount, HeldCounts, Hold, REASONS, Reason};
 pub use saved::{Counts, Figures};
 
 use addresses::Addresses;
@@ -54,11 +64,14 @@ use aside::Aside;
 use host::{Connection, InFlight, Robots};
 pub use hosts::DIR as HOSTS_DIR;
 use hosts::Hosts;
+use lanes::Lanes;
 
 /// Redirects of a robots.txt that are followed (RFC 9309, section 2.3.1.2).
 const ROBOTS_HOPS_MAX: u8 = 5;
 /// URLs moved from front to back queues in one call, so that no call takes long.
 const MOVES_MAX: usize = 256;
+/// So often URLs are moved in one call while that brings no host into play: ghosts, and URLs of held hosts.
+const ROUNDS_MAX: usize = 16;
 
 /// The answer to "what now?".
 #[derive(Debug)]
@@ -67,9 +80,11 @@ pub enum Next {
     Visit(Box<Visit>),
     /// This URL leaves the frontier without a visit.
     Drop(Box<Entry>, Outcome),
-    /// Nothing may be done before this time, or before a visit or a look-up ends.
+    /// This host is left alone for a while, and its URLs with it; see [`Frontier::held_in_log`].
+    Hold(Host, Hold),
+    /// Nothing may be done before this time, or before a visit or a look-up ends. A time that has come: ask again soon.
     WaitUntil(Timestamp),
-    /// Nothing waits and nothing is under way.
+    /// Nothing waits and nothing is under way. Something may be held: a crawl that goes on for ever waits for it, another ends.
     Idle,
 }
 
@@ -101,11 +116,20 @@ pub struct Frontier {
     /// Rules about the URLs of sites, and what they hold back.
     pub traps: Traps,
     aside: Aside,
+    /// When held hosts are due.
+    lanes: Lanes,
+    held: HeldCounts,
+    /// Held hosts that are put to the test.
+    probing: usize,
+    /// The last process ended with nothing left but held URLs.
+    finished: bool,
     /// Drops that `next_visit` spoke of and the log does not know yet.
     dropping: BTreeMap<u64, u32>,
     next_segment: u64,
     /// Files that the next checkpoint no longer needs.
     garbage: Vec<String>,
+    /// Segments that the loaded checkpoint no longer needed.
+    consumed: Vec<String>,
     waiting: u64,
     in_flight: u64,
     in_flight_pages: u64,
@@ -128,15 +152,16 @@ impl Frontier {
     /// An empty frontier.
     pub fn new(disk: Arc<dyn Disk>, config: FrontierConfig, prioritizer: Prioritizer, seed: u64) -> Result<Frontier> {
         disk.make_dir(fifo::DIR)?;
+        let config = Arc::new(config);
         Ok(Frontier {
             addresses: Addresses::new(config.per_address),
             front: (0..prioritizer.levels()).map(|_| Fifo::default()).collect(),
-            hosts: Hosts::new(disk.clone(), config.hosts_bytes_max, config.table)?,
+            hosts: Hosts::new(disk.clone(), config.clone())?,
             ghosts_bound: config.ghosts_max,
             traps: Traps::new(config.traps.clone()),
             aside: Aside::default(),
             disk,
-            config: Arc::new(config),
+            config,
             prioritizer,
             random: Random::new(seed),
             revisits: Fifo::default(),
@@ -149,9 +174,14 @@ impl Frontier {
             idle: VecDeque::new(),
             idle_count: 0,
             ghosts: Ghosts::default(),
+            lanes: Lanes::new(),
+            held: HeldCounts::default(),
+            probing: 0,
+            finished: false,
             dropping: BTreeMap::new(),
             next_segment: 1,
             garbage: Vec::new(),
+            consumed: Vec::new(),
             waiting: 0,
             in_flight: 0,
             in_flight_pages: 0,
@@ -164,7 +194,8 @@ impl Frontier {
         let level = self.prioritizer.level(entry);
         // The usual case of a small crawl: nothing is ahead of it, so the front queues have nothing to order.
         if self.waiting_in_front() == 0 && self.has_slot_for(entry) {
-            return self.place(entry);
+            self.place(entry)?;
+            return Ok(());
         }
         let bytes = entry.to_bytes();
         self.with_front(|this, on| this.front[level].push(&bytes, on))
@@ -174,17 +205,23 @@ impl Frontier {
     pub fn next_visit(&mut self, now: Timestamp) -> Result<Next> {
         self.admit_revisits(now)?;
         self.admit_released()?;
+        self.admit_probes(now)?;
         self.fill_back_queues(self.config.back_queues)?;
+        let mut rounds = 0;
         loop {
             match self.ready.peek() {
                 Some(Reverse((at, _))) if *at <= now => {}
                 _ => {
                     // Everybody has to wait. More back queues mean more hosts to choose from.
                     let before = self.ready.len();
-                    self.fill_back_queues((self.slots_used() + 16).min(self.config.back_queues_max))?;
+                    let more = self.fill_back_queues((self.slots_used() + 16).min(self.config.back_queues_max))?;
                     let found = self.ready.len() > before && self.ready.peek().is_some_and(|r| r.0.0 <= now);
+                    if !found && more && rounds < ROUNDS_MAX {
+                        rounds += 1;
+                        continue;
+                    }
                     if !found {
-                        return Ok(self.nothing_ready());
+                        return Ok(if more { Next::WaitUntil(now) } else { self.nothing_ready() });
                     }
                 }
             }
@@ -197,12 +234,17 @@ impl Frontier {
     }
 
     fn nothing_ready(&self) -> Next {
+        let nothing_left = self.waiting == 0 && self.in_flight == 0;
+        let one_shot = self.config.revisit_ms.is_none();
         let due = self.revisit_head.as_ref().map(|(due, _)| *due);
         let ready = self.ready.peek().map(|r| r.0.0);
-        match due.into_iter().chain(ready).min() {
+        // Nobody waits for hours for a host that may answer then.
+        let probe = Some(self.lanes.next_due()).filter(|_| self.may_probe() && !(nothing_left && one_shot));
+        let probe = probe.filter(|at| at.0 < u64::MAX);
+        match due.into_iter().chain(ready).chain(probe).min() {
             _ if self.aside.is_being_judged() => Next::WaitUntil(Timestamp(0)),
             Some(at) => Next::WaitUntil(at),
-            None if self.waiting == 0 && self.in_flight == 0 => Next::Idle,
+            None if nothing_left => Next::Idle,
             None => Next::WaitUntil(Timestamp(u64::MAX)),
         }
     }
@@ -210,7 +252,8 @@ impl Frontier {
     /// The turn of one back queue whose time has come. `None`: it went elsewhere, ask the next.
     fn try_slot(&mut self, slot: u32, now: Timestamp) -> Result<Option<Next>> {
         let key = self.slots[slot as usize].host;
-        let state = self.hosts.of_slot_mut(&self.slots[slot as usize]);
+        // A back queue that was given up may still stand in the heap.
+        let Some(state) = self.hosts.get_mut(key).filter(|s| s.slot == Some(slot)) else { return Ok(None) };
         if state.in_flight.is_some() || state.resolving || matches!(state.connection, Connection::Closing(_)) {
             return Ok(None);
         }
@@ -222,12 +265,13 @@ impl Frontier {
                 }
                 return self.give_up_one(slot, outcome);
             }
-            Some(_) => {
-                state.down = None;
-                state.failures = 0;
-            }
+            Some(_) => state.down = None,
             None => {}
         }
+        if let Some(reason) = self.must_hold(slot)? {
+            return Ok(Some(self.hold(slot, reason, now)));
+        }
+        let state = self.hosts.of_slot_mut(&self.slots[slot as usize]);
         if state.ready_at() > now {
             self.schedule(slot);
             return Ok(None);
@@ -302,7 +346,8 @@ impl Frontier {
         if matches!(state.robots, Robots::Elsewhere) {
             return Ok(Choice::Nothing);
         }
-        if !self.slots[slot as usize].queue.is_empty() && !state.robots_fresh(now) {
+        let half_open = state.held.as_ref().is_some_and(|h| h.is_broken_circuit());
+        if !self.slots[slot as usize].queue.is_empty() && (half_open || !state.robots_fresh(now)) {
             let url = state.host.robots_url();
             let mut entry = Entry::new(url, 0);
             if let Robots::Known { validators, .. } = &state.robots {
@@ -311,7 +356,7 @@ impl Frontier {
             return Ok(Choice::Fetch(entry, Purpose::Robots { host: state.host.clone(), hops: 0 }));
         }
         let Some(entry) = self.pop_wanted(slot)? else { return Ok(Choice::Nothing) };
-        if !self.hosts.of_slot(&self.slots[slot as usize]).allows(&entry.url) {
+        if !self.hosts.allows(self.slots[slot as usize].host, &entry.url)? {
             return Ok(Choice::Drop(entry, Outcome::RobotsDisallowed));
         }
         Ok(Choice::Fetch(entry, Purpose::Page))

@@ -33,11 +33,13 @@ impl Frontier {
         Ok(())
     }
 
-    /// Moves URLs from the front queues until `wanted` back queues are in use.
-    pub(super) fn fill_back_queues(&mut self, wanted: usize) -> Result<()> {
+    /// Moves URLs from the front queues until `wanted` back queues are in use, a few at a time. True if none of them
+    /// came into a back queue, and there are more: ghosts, and URLs of held hosts.
+    pub(super) fn fill_back_queues(&mut self, wanted: usize) -> Result<bool> {
+        let mut placed = false;
         for _ in 0..MOVES_MAX {
             if self.slots_used() >= wanted || self.waiting_in_front() == 0 {
-                return Ok(());
+                return Ok(false);
             }
             // Biased random selection: each level is half as likely as the one above it.
             let filled = |this: &Self| (0..this.front.len()).filter(|&i| !this.front[i].is_empty()).count();
@@ -49,27 +51,47 @@ impl Frontier {
                 if self.is_ghost(&entry) {
                     self.waiting -= 1;
                 } else {
-                    self.place(&entry)?;
+                    placed |= self.place(&entry)?;
                 }
             }
         }
-        Ok(())
+        Ok(!placed && self.waiting_in_front() > 0)
     }
 
-    /// Appends a URL to its host's back queue, opening one if there is none.
-    pub(super) fn place(&mut self, entry: &Entry) -> Result<()> {
+    /// Appends a URL to its host's back queue, opening one if there is none; of a held host, to those that rest with it,
+    /// and then the answer is no.
+    pub(super) fn place(&mut self, entry: &Entry) -> Result<bool> {
         let host = entry.url.host();
         let key = host.fingerprint().0;
         let state = self.hosts.open(&host)?;
-        let (slot, opened) = match state.slot {
-            Some(slot) => (slot, false),
-            None => (self.open_slot(key), true),
-        };
         let bytes = entry.to_bytes();
+        let (slot, opened) = match (state.slot, &state.held, state.parked.is_some()) {
+            (None, Some(hold), true) => {
+                let reason = hold.reason;
+                self.count_held(reason).urls += 1;
+                self.waiting -= 1;
+                self.park(key, &bytes)?;
+                return Ok(false);
+            }
+            (Some(slot), ..) => (slot, false),
+            (None, ..) => (self.open_slot(key), true),
+        };
         self.with_back(|this, on| this.slots[slot as usize].queue.push(&bytes, on))?;
         if opened || !self.slots[slot as usize].queued {
             self.schedule(slot);
         }
+        Ok(true)
+    }
+
+    /// Adds to the URLs that rest with a held host.
+    fn park(&mut self, key: u64, entry: &[u8]) -> Result<()> {
+        let state = self.hosts.get_mut(key).expect("a host is opened before its URLs are parked");
+        let mut queue = state.parked.take().expect("the caller looked");
+        self.with_back(|_, on| queue.push(entry, on))?;
+        if let Some(state) = self.hosts.get_mut(key) {
+            state.parked = Some(queue);
+        }
+        self.hosts.recount(key);
         Ok(())
     }
 
@@ -81,8 +103,17 @@ impl Frontier {
         self.slots[slot as usize].host = key;
         let state = self.hosts.get_mut(key).expect("a host is opened before its back queue");
         state.slot = Some(slot);
-        // The name is looked up as soon as the host has a back queue, so that no visit has to wait for it.
-        if state.addresses.is_none() && !state.resolving && state.down.is_none() && state.host.ip_literal().is_none() {
+        // The name is looked up as soon as the host has a back queue, so that no visit has to wait for it; unless it will be held for
+        // its domain's sake, as one of names without end.
+        let (domain, pages) = (state.domain, state.pages);
+        let over = self.hosts.domain_in_memory(domain).is_some_and(|d| d.is_over(&self.config.budget, pages));
+        let state = self.hosts.get_mut(key).expect("a host is opened before its back queue");
+        if !over
+            && state.addresses.is_none()
+            && !state.resolving
+            && state.down.is_none()
+            && state.host.ip_literal().is_none()
+        {
             state.resolving = true;
             self.unresolved.push(state.host.clone());
         }
@@ -99,8 +130,10 @@ impl Frontier {
         if state.slot != Some(slot) || queued || waits || parked || closing {
             return;
         }
-        // A host that is given up is not contacted, so its URLs need not wait to be told.
-        let at = if state.down.is_some() { Timestamp(0) } else { state.ready_at() };
+        // A host that is given up or to be held is not contacted, so it need not wait to be told.
+        let failed = state.failures >= self.config.host_failures_max
+            || state.failures > 0 && state.held.as_ref().is_some_and(|h| h.is_broken_circuit());
+        let at = if state.down.is_some() || failed { Timestamp(0) } else { state.ready_at() };
         self.ready.push(Reverse((at, slot)));
         self.slots[slot as usize].queued = true;
     }
@@ -112,8 +145,11 @@ impl Frontier {
         let queued = self.slots[slot as usize].queued || self.slots[slot as usize].in_line;
         if empty && !queued && state.in_flight.is_none() && !state.resolving && state.slot == Some(slot) {
             state.slot = None;
+            // Nothing is left to be held.
+            state.held = None;
             let address = state.addresses.as_ref().and_then(|(a, _)| a.first().copied());
             self.slots_free.push(slot);
+            self.probe_is_over(key);
             self.hosts.cool(key);
             // Its turn at the address, if it had one, goes to the next.
             address.into_iter().for_each(|address| self.wake_next_at(address));
@@ -170,7 +206,7 @@ impl Frontier {
         Ok(())
     }
 
-    fn without_ghosts(&mut self, mut queue: Fifo, front: bool) -> Result<Fifo> {
+    pub(super) fn without_ghosts(&mut self, mut queue: Fifo, front: bool) -> Result<Fifo> {
         let mut kept = Fifo::default();
         let block_bytes = if front { self.config.front_block_bytes } else { self.config.block_bytes };
         while let Some(bytes) = self.with_disk(block_bytes, |_, on| queue.pop(on))? {

@@ -25,11 +25,13 @@ impl Frontier {
     ) -> rhumb_store::Result<()> {
         let key = host.fingerprint().0;
         let down_until = now.plus_ms(self.config.down_ms);
+        let (config, jitter) = (self.config.clone(), self.random.unit());
         let Some(state) = self.hosts.get_mut(key) else { return Ok(()) };
         state.resolving = false;
         match answer {
             // A time to live of nothing still serves the visit that asked.
             Ok((addresses, expires)) => state.addresses = Some((addresses, expires.max(now.plus_ms(1_000)))),
+            Err(Outcome::DnsFailed) => state.failed(Outcome::DnsFailed, now, jitter, &config),
             Err(outcome) => state.give_up(outcome, down_until),
         }
         let failed = state.down.map(|(outcome, _)| outcome);

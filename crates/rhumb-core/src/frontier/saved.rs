@@ -1,16 +1,16 @@
 //! Figures for people, and the frontier as bytes of a checkpoint.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 
 use rhumb_store::codec::{Malformed, Put, Take};
-use rhumb_store::fifo::Fifo;
+use rhumb_store::fifo::{self, Fifo};
 use rhumb_store::table::{TableDone, TableWork};
 use rhumb_store::{Result, StoreError, Timestamp};
 
 use super::Frontier;
 use super::aside::Aside;
 use super::hosts::Hosts;
+use super::lanes::Lanes;
 use crate::priority::Random;
 use crate::url::Host;
 
@@ -23,7 +23,9 @@ impl Frontier {
     /// How full it is.
     pub fn figures(&self, now: Timestamp) -> Figures {
         let mut figures = Figures {
-            urls_waiting: self.waiting.saturating_sub(self.ghosts.values().map(|&n| u64::from(n)).sum()),
+            urls_waiting: self.urls_waiting(),
+            urls_held: self.held.iter().map(|h| h.urls).sum(),
+            hosts_held: self.held.iter().map(|h| h.hosts).sum(),
             hosts: self.hosts.known(),
             back_queues: self.slots_used() as u64,
             in_flight: self.in_flight,
@@ -42,6 +44,10 @@ impl Frontier {
         figures
     }
 
+    pub(super) fn urls_waiting(&self) -> u64 {
+        self.waiting.saturating_sub(self.ghosts.values().map(|&n| u64::from(n)).sum())
+    }
+
     /// When each host in play may be contacted next, for tests and status.
     pub fn contact_times(&self) -> impl Iterator<Item = (&Host, Timestamp)> {
         self.hosts.hot().map(|(_, s)| (&s.host, s.ready_at()))
@@ -50,7 +56,8 @@ impl Frontier {
     fn memory_bytes(&self) -> usize {
         let queues = self.front.iter().chain([&self.revisits, self.aside.queue()]);
         let queues = queues.chain(self.slots.iter().map(|s| &s.queue));
-        queues.map(Fifo::memory_bytes).sum::<usize>() + self.hosts.memory_bytes() + self.ghosts.len() * 32
+        let lanes = self.lanes.memory_bytes();
+        queues.map(Fifo::memory_bytes).sum::<usize>() + lanes + self.hosts.memory_bytes() + self.ghosts.len() * 32
     }
 
     /// Work on the host table that is due; to be run anywhere and given back to [`Frontier::finish_work`].
@@ -70,13 +77,14 @@ impl Frontier {
         names
     }
 
-    /// Names of files that a checkpoint taken now needs.
-    pub fn file_names(&self) -> BTreeSet<String> {
-        let queues = self.front.iter().chain([&self.revisits, self.aside.queue()]);
-        let queues = queues.chain(self.slots.iter().map(|s| &s.queue));
-        let mut names: BTreeSet<String> = queues.flat_map(Fifo::segment_names).collect();
-        names.extend(self.hosts.file_names().map(String::from));
-        names
+    /// Whether the checkpoint that was just loaded needs a file of the queues or of the host table. Queues of held hosts are many
+    /// and lie in the table, so that segments are told by their numbers, not by asking who has them: those that came later are
+    /// not needed, nor are those that the checkpoint no longer needed and a crash kept from being removed.
+    pub fn needs_file(&self, name: &str) -> bool {
+        match fifo::segment_number(name) {
+            Some(number) => number < self.next_segment && !self.consumed.iter().any(|c| c == name),
+            None => self.hosts.file_names().any(|n| n == name),
+        }
     }
 
     /// Writes the state into a checkpoint. What changed of hosts and their queues goes to the host table; `unsynced` takes
@@ -84,6 +92,8 @@ impl Frontier {
     pub fn save(&mut self, into: &mut Vec<u8>, unsynced: &mut Vec<String>) -> Result<()> {
         into.put_u64(self.random.state());
         into.put_u64(self.next_segment);
+        into.put_u64(self.garbage.len() as u64);
+        self.garbage.iter().for_each(|name| into.put_str(name));
         into.put_u64(self.front.len() as u64);
         for queue in &mut self.front {
             queue.take_unsynced(unsynced);
@@ -99,6 +109,12 @@ impl Frontier {
         self.revisits.save(head.as_slice(), into);
         self.traps.save(into);
         self.aside.save(into, unsynced);
+        self.lanes.save(into, unsynced);
+        into.put_u8(u8::from(self.finished));
+        for count in &self.held {
+            into.put_u64(count.hosts);
+            into.put_u64(count.urls);
+        }
         self.hosts.save(&mut self.slots, into, unsynced)?;
         into.put_u64(self.ghosts.len() as u64);
         for (&(key, attempt), &count) in &self.ghosts {
@@ -114,6 +130,9 @@ impl Frontier {
         let malformed = |Malformed(what)| StoreError::corrupt("state/checkpoint", 0, what);
         self.random = Random::new(from.u64().map_err(malformed)?);
         self.next_segment = from.u64().map_err(malformed)?;
+        for _ in 0..from.u64().map_err(malformed)? {
+            self.consumed.push(from.str().map_err(malformed)?.to_string());
+        }
         // With another number of levels the checkpoint is of no use, and the log is folded anew.
         if from.u64().map_err(malformed)? != self.front.len() as u64 {
             return Err(malformed(Malformed("the number of front queues has changed")));
@@ -124,7 +143,14 @@ impl Frontier {
         self.revisits = Fifo::load(from, &*self.disk)?;
         self.traps.load(from).map_err(malformed)?;
         self.aside = Aside::load(from, &*self.disk)?;
-        let (hosts, queues) = Hosts::load(self.disk.clone(), self.config.hosts_bytes_max, self.config.table, from)?;
+        self.lanes = Lanes::load(from, &*self.disk)?;
+        self.fill_lanes()?;
+        self.finished = from.u8().map_err(malformed)? == 1;
+        for count in &mut self.held {
+            count.hosts = from.u64().map_err(malformed)?;
+            count.urls = from.u64().map_err(malformed)?;
+        }
+        let (hosts, queues) = Hosts::load(self.disk.clone(), self.config.clone(), from)?;
         self.hosts = hosts;
         for (key, queue) in queues {
             let slot = self.open_slot(key);
@@ -156,6 +182,10 @@ pub struct Figures {
     pub urls_waiting: u64,
     /// URLs that a learned rule holds back.
     pub urls_aside: u64,
+    /// URLs of hosts that are held.
+    pub urls_held: u64,
+    /// Hosts that are held.
+    pub hosts_held: u64,
     /// Hosts known.
     pub hosts: u64,
     /// Back queues in use.

@@ -56,6 +56,7 @@ struct Driver {
     connections: BTreeMap<IpAddr, u32>,
     finished: BTreeMap<String, u32>,
     visits: u32,
+    holds: u32,
     merging: Option<TableWork>,
 }
 
@@ -64,6 +65,9 @@ enum Logged {
     Admitted(Entry),
     Issued(Host, Timestamp),
     Dropped(Entry),
+    Held(Host, Hold),
+    Closed,
+    Opened(Timestamp),
     Visited(Box<VisitRecord>),
 }
 
@@ -89,6 +93,7 @@ impl Driver {
             connections: BTreeMap::new(),
             finished: BTreeMap::new(),
             visits: 0,
+            holds: 0,
             merging: None,
         }
     }
@@ -153,6 +158,13 @@ impl Driver {
                     *self.finished.entry(entry.url.as_str().to_string()).or_default() += 1;
                     self.log.push(Logged::Dropped(*entry));
                 }
+                Next::Hold(host, hold) => {
+                    assert_eq!(hold.at, self.now);
+                    self.holds += 1;
+                    self.frontier.held_in_log(&host, &hold).expect("held");
+                    self.log.push(Logged::Held(host, hold));
+                }
+                Next::WaitUntil(at) if at <= self.now => continue,
                 Next::WaitUntil(at) => {
                     let landing = self.flying.iter().map(|f| f.0).min();
                     let next = landing.into_iter().chain([at]).min().expect("one at least");
@@ -256,6 +268,9 @@ impl Driver {
                 Logged::Admitted(entry) => frontier.admit(&entry).expect("admit"),
                 Logged::Issued(host, at) => frontier.issued(&host, at).expect("issued"),
                 Logged::Dropped(entry) => frontier.dropped_in_log(&entry).expect("dropped"),
+                Logged::Held(host, hold) => frontier.held_in_log(&host, &hold).expect("held"),
+                Logged::Closed => frontier.closed(true),
+                Logged::Opened(at) => frontier.opened(at),
                 Logged::Visited(record) => frontier.finish(&record).expect("finish"),
             }
         }
@@ -283,7 +298,20 @@ proptest! {
             driver.admit(&text, i % 9);
             admitted.insert(text);
         }
-        while driver.issue() {
+        loop {
+            if !driver.issue() {
+                // Each URL is finished or held; a finished crawl that is started again asks for those that are held.
+                let finished = driver.finished.len() as u64;
+                let figures = driver.frontier.figures(driver.now);
+                prop_assert_eq!((figures.urls_waiting, figures.urls_held), (0, 60 - finished));
+                if figures.urls_held == 0 {
+                    break;
+                }
+                driver.now = driver.now.plus_ms(1_000);
+                driver.frontier.closed(true);
+                driver.frontier.opened(driver.now);
+                driver.log.extend([Logged::Closed, Logged::Opened(driver.now)]);
+            }
             driver.land();
             driver.frontier.close_idle_connections(driver.now);
             steps += 1;
@@ -414,7 +442,7 @@ fn a_retry_is_told_from_its_ghost() {
 #[test]
 fn a_lost_contact_keeps_its_pause() {
     let check = |last_ms: Option<u64>, issued: u64, died: u64, expected: u64| {
-        let mut state = HostState::new(url("http://a.example/").host());
+        let mut state = HostState::new(url("http://a.example/").host(), &config());
         state.fetch_ms_last = last_ms;
         state.lost_contact(Timestamp(issued), Timestamp(died), &config());
         // Whole milliseconds are rounded in the host's favour.
@@ -433,7 +461,7 @@ fn a_lost_contact_keeps_its_pause() {
 #[test]
 fn a_parked_host_stays_parked() {
     let rules = crate::robots::RobotsTxt::parse(b"User-agent: *\nCrawl-delay: 9999\n", 1_000).for_agent("rhumb");
-    let mut state = HostState::new(url("http://a.example/").host());
+    let mut state = HostState::new(url("http://a.example/").host(), &config());
     state.learn(rules, crate::visit::Validators::default(), Timestamp(1_000), &config());
     let parked = Some((Outcome::RobotsDisallowed, Timestamp(601_000)));
     assert_eq!(state.down, parked);

@@ -24,7 +24,6 @@ use std::hash::BuildHasherDefault;
 
 use rhumb_store::Timestamp;
 use rhumb_store::codec::{Malformed, Put, Take};
-use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::page::Gist;
@@ -49,8 +48,7 @@ const EXPLORE_FIRST: u64 = 8;
 const EXPLORING_MAX: usize = 4_096;
 
 /// How much is learned, and in how much memory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrapsConfig {
     /// Whether rules are learned and applied at all.
     pub learn: bool,
@@ -58,7 +56,6 @@ pub struct TrapsConfig {
     /// for "this part of a URL does not matter".
     pub learn_after: u32,
     /// Memory of the whole.
-    #[serde(skip)]
     pub bytes_max: usize,
 }
 
@@ -199,8 +196,8 @@ impl Traps {
         let rule = &mut self.rules[number as usize - 1];
         rule.explored += 1;
         rule.surprises += u64::from(useful);
-        // One page with news may be chance; two, and every third, are not.
-        let wrong = rule.surprises >= 2 && rule.surprises * 3 >= rule.explored;
+        // A page with news may be chance, or have come before the one that it repeats; three, and every second, are not.
+        let wrong = rule.surprises >= 3 && rule.surprises * 2 >= rule.explored;
         wrong.then_some(RuleChange::Retracted(number))
     }
 

@@ -23,6 +23,8 @@ const SETS_MAX: usize = 48;
 const SAMPLES_MAX: usize = 3;
 /// Different pages, and different classes of them, that a property must show itself on.
 const DISTINCT_MIN: usize = 3;
+/// Rules of one kind that are learned of a site.
+const SAME_KIND_MAX: usize = 4;
 /// What a site under suspicion takes of the memory at the most, about.
 pub(super) const BYTES: usize = 64 << 10;
 
@@ -140,7 +142,9 @@ impl Suspect {
                 }
             };
             doubt.weigh(same, [url.fingerprint().0, fingerprint], class, place, [url.as_str().into(), sample]);
-            let covered = known.iter().any(|rule| rule.pattern == pattern);
+            // Where one rule of a kind follows the other, none of them is the whole truth; a set of pages may be.
+            let covered = known.iter().any(|rule| rule.pattern == pattern)
+                || known.iter().filter(|rule| rule.pattern.kind == pattern.kind).count() >= SAME_KIND_MAX;
             if learned.is_none() && !covered && doubt.is_settled(agree_min) {
                 learned = Some((pattern, std::mem::take(&mut doubt.evidence)));
                 self.doubts.remove(&key);

@@ -201,8 +201,7 @@ impl Url {
 
     /// The registrable domain by the public suffix list; the host itself for addresses, single labels and suffixes.
     pub fn registrable_domain(&self) -> &str {
-        let host = self.host_str();
-        if self.ip_literal().is_some() { host } else { psl::domain_str(host).unwrap_or(host) }
+        registrable_domain(self.host_str())
     }
 
     fn host_start(&self) -> usize {
@@ -281,6 +280,10 @@ impl<'de> Deserialize<'de> for Url {
     }
 }
 
+fn registrable_domain(host: &str) -> &str {
+    if ip_of(host).is_some() { host } else { psl::domain_str(host).unwrap_or(host) }
+}
+
 /// Who we are polite to: scheme, name and port, as one origin string. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Host(Arc<str>);
@@ -311,6 +314,11 @@ impl Host {
     /// The address, if the host is one rather than a name.
     pub fn ip_literal(&self) -> Option<IpAddr> {
         ip_of(self.name())
+    }
+
+    /// The registrable domain, as [`Url::registrable_domain`] gives it.
+    pub fn registrable_domain(&self) -> &str {
+        registrable_domain(self.name())
     }
 
     /// The fingerprint of the origin.

@@ -17,6 +17,7 @@ use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::time::timeout_at;
 
+use super::below::{Below, Gauge};
 use super::tee::{Passed, Tee};
 use super::{Failure, Fetcher, Request};
 
@@ -137,24 +138,25 @@ pub(crate) async fn dial(
     // The request goes out as one small write; waiting to fill a packet would only cost time.
     let _ = tcp.set_nodelay(true);
     let mut passed = Arc::new(Mutex::new(Passed::default()));
+    let gauge = Arc::new(Gauge::default());
     let shaken = if host.scheme() == "https" {
         let patience = (Instant::now() + limits.tls).min(deadline).into();
         let name = host.name().trim_start_matches('[').trim_end_matches(']').to_string();
         let name = ServerName::try_from(name).map_err(|e| failed(Outcome::TlsFailed, e.to_string()))?;
-        let tls = match timeout_at(patience, fetcher.tls.connect(name, tcp)).await {
+        let tls = match timeout_at(patience, fetcher.tls.connect(name, Below::new(tcp, gauge.clone()))).await {
             Err(_) => return Err(failed(Outcome::TlsFailed, format!("no TLS handshake within {:?}", limits.tls))),
             Ok(Err(e)) => return Err(failed(Outcome::TlsFailed, e.to_string())),
             Ok(Ok(tls)) => tls,
         };
         if tls.get_ref().1.alpn_protocol() == Some(b"h2") {
             passed = Arc::new(Mutex::new(Passed::of_http2()));
-            let shaken = super::http2::shake(limits, Tee::new(tls, passed.clone())).await;
+            let shaken = super::http2::shake(limits, Tee::new(tls, passed.clone(), gauge.clone())).await;
             shaken.map(|(sender, driver)| (Sender::Http2(sender), driver))
         } else {
-            shake_http1(fetcher, Tee::new(tls, passed.clone())).await
+            shake_http1(fetcher, Tee::new(tls, passed.clone(), gauge.clone())).await
         }
     } else {
-        shake_http1(fetcher, Tee::new(tcp, passed.clone())).await
+        shake_http1(fetcher, Tee::new(tcp, passed.clone(), gauge.clone())).await
     };
     let (sender, driver) = shaken.map_err(|e| failed(Outcome::BadHttp, e.to_string()))?;
     Ok(Link { address, sender, passed, driver: Some(driver), ended: None })

@@ -69,7 +69,7 @@ pub(crate) async fn exchange(
     let mut detail = String::new();
     if let Some(trouble) = trouble {
         // What came before the trouble is a page all the same if it is more than nothing.
-        if body.is_empty() || trouble.outcome == Outcome::BadHttp {
+        if body.is_empty() || matches!(trouble.outcome, Outcome::BadHttp | Outcome::TlsFailed) {
             outcome = trouble.outcome;
         }
         detail = trouble.detail;
@@ -229,9 +229,18 @@ async fn make_room(body: &mut Vec<u8>, more: usize, announced: usize, body_max: 
 
 /// What the end of a connection means for us.
 fn failure_of(error: Option<hyper::Error>, link: &Link) -> Failure {
+    let passed = link.passed.lock().expect("nobody panics while copying a head");
     // h2 passes on an error's text, not the error: what the meter found is asked of the meter.
-    if let Some(excess) = link.passed.lock().expect("nobody panics while copying a head").excess() {
+    if let Some(excess) = passed.excess() {
         return Failure::new(excess.outcome(), excess.to_string());
+    }
+    match passed.broken() {
+        // Sockets have no such error: TLS found something that is not TLS, or a flood of it.
+        Some((io::ErrorKind::InvalidData, text)) => return Failure::new(Outcome::TlsFailed, text),
+        // rustls' text has advice for programmers.
+        Some((io::ErrorKind::UnexpectedEof, _)) => return Failure::new(Outcome::Reset, "the connection broke off"),
+        Some((_, text)) => return Failure::new(Outcome::Reset, text),
+        None => {}
     }
     let Some(error) = error else { return Failure::new(Outcome::Reset, "the connection was closed") };
     // hyper tells this kind apart only by its text: the method for it is there for servers alone.
@@ -246,7 +255,6 @@ fn failure_of(error: Option<hyper::Error>, link: &Link) -> Failure {
         }
         if let Some(io) = e.downcast_ref::<io::Error>() {
             match io.kind() {
-                // rustls' text has advice for programmers.
                 io::ErrorKind::UnexpectedEof => return Failure::new(Outcome::Reset, "the connection broke off"),
                 io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => outcome = Outcome::BadHttp,
                 _ => outcome = Outcome::Reset,

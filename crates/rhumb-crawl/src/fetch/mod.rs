@@ -4,9 +4,10 @@
 //! the one connection of a host. The connection's future is polled by the visit that uses it, so a fetch costs no
 //! further task, and an abandoned one is gone when its visit is. Bodies come as they were on the wire (transfer
 //! coding removed); decoding happens later. Read `connect.rs` (dialling), `exchange.rs` (one request), `tee.rs` (the head's raw bytes),
-//! `http2.rs` and `frames.rs` (what HTTP/2 needs beside), `budget.rs` (memory for bodies).
+//! `http2.rs` and `frames.rs` (what HTTP/2 needs beside), `below.rs` (what TLS does), `budget.rs` (memory for bodies).
 
 pub mod bare;
+mod below;
 pub mod budget;
 mod connect;
 mod exchange;

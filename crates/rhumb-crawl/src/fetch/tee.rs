@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use hyper::rt::ReadBufCursor;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::below::Gauge;
 use super::frames::{Excess, FrameMeter};
 
 /// What has passed since the last request.
@@ -22,6 +23,8 @@ pub(crate) struct Passed {
     interims: usize,
     frames: Option<FrameMeter>,
     excess: Option<Excess>,
+    /// How the stream broke, if it did: hyper and h2 mix that with what they find wrong themselves.
+    broken: Option<(io::ErrorKind, String)>,
     /// Whether HTTP/2 has read something that the visit has not looked at yet.
     full: bool,
 }
@@ -58,6 +61,11 @@ impl Passed {
     /// What the server sent too much of, if that is why the connection ended.
     pub fn excess(&self) -> Option<Excess> {
         self.excess
+    }
+
+    /// How the stream itself broke, if it did.
+    pub fn broken(&self) -> Option<&(io::ErrorKind, String)> {
+        self.broken.as_ref()
     }
 
     /// The bytes of the response head, blank line included.
@@ -139,11 +147,12 @@ fn end_of_head(bytes: &[u8]) -> Option<usize> {
 pub(crate) struct Tee<S> {
     inner: S,
     passed: Arc<Mutex<Passed>>,
+    gauge: Arc<Gauge>,
 }
 
 impl<S> Tee<S> {
-    pub fn new(inner: S, passed: Arc<Mutex<Passed>>) -> Self {
-        Tee { inner, passed }
+    pub fn new(inner: S, passed: Arc<Mutex<Passed>>, gauge: Arc<Gauge>) -> Self {
+        Tee { inner, passed, gauge }
     }
 }
 
@@ -159,8 +168,13 @@ impl<S: AsyncRead + Unpin> hyper::rt::Read for Tee<S> {
         let mut chunk = [std::mem::MaybeUninit::uninit(); 16 << 10];
         let room = buf.remaining().min(chunk.len());
         let mut read = ReadBuf::uninit(&mut chunk[..room]);
-        ready!(Pin::new(&mut this.inner).poll_read(cx, &mut read))?;
+        if let Err(e) = ready!(Pin::new(&mut this.inner).poll_read(cx, &mut read)) {
+            let mut passed = this.passed.lock().expect("nobody panics while copying a head");
+            passed.broken = Some((e.kind(), e.to_string()));
+            return Poll::Ready(Err(e));
+        }
         let bytes = read.filled();
+        this.gauge.came_out(bytes.len());
         let mut passed = this.passed.lock().expect("nobody panics while copying a head");
         if !passed.whole || !passed.any {
             passed.see(bytes)?;

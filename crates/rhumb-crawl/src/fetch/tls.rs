@@ -18,8 +18,8 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 const TICKETS_PER_SERVER: usize = 8;
 
 /// Intermediate certificates that are looked at. Chains have one to three; issuers of one name that vouch for each other
-/// make ways that grow with the factorial of their number, and webpki would try 200,000 of them: half a second.
-const INTERMEDIATES_MAX: usize = 8;
+/// make ways that grow with the factorial of their number: of eight it takes a fifth of a second to find that none leads anywhere.
+const INTERMEDIATES_MAX: usize = 5;
 
 /// A configuration that trusts Mozilla's authorities and those in `extra` (a PEM file), offers HTTP/2 and 1.1, and
 /// resumes the sessions of the last `hosts_max` hosts; none if that is 0.

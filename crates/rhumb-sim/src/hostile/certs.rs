@@ -30,6 +30,8 @@ pub(super) enum Showing {
     LongChain,
     /// Issuers that vouch for each other in circles, so that there are many ways and none ends.
     Maze,
+    /// One without fault, and three thousand tickets for later sessions.
+    Tickets,
     /// One with a thousand names, about as large as rustls will take.
     ManyNames,
 }
@@ -37,6 +39,7 @@ pub(super) enum Showing {
 const CHAIN_LINKS: usize = 20;
 const MAZE_ISSUERS: usize = 24;
 const NAMES: usize = 1_000;
+const TICKETS: usize = 3_000;
 
 type Made<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 type Issuer = CertifiedIssuer<'static, KeyPair>;
@@ -90,6 +93,9 @@ impl Certificates {
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, leaf_key))
             .map_err(io::Error::other)?;
+        if showing == Showing::Tickets {
+            config.send_tls13_tickets = TICKETS;
+        }
         config.alpn_protocols = vec![if http2 { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
         let config = Arc::new(config);
         made.insert(key, config.clone());

@@ -6,6 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use rhumb_core::frontier::Reason;
 use rhumb_core::outcome::Outcome;
 
 use super::names::{Question, Told};
@@ -25,7 +26,7 @@ const NOWHERE: Kind =
     Kind { group: Group::Dns, ends: &[End::of("/", Outcome::NoHost)], serve: Serve::Nothing, ..Kind::BARE };
 
 /// A name that cannot be resolved now.
-const FAILING: Kind = Kind { ends: &[End::of("/", Outcome::DnsFailed)], ..NOWHERE };
+const FAILING: Kind = Kind { ends: &[End::of("/", Outcome::DnsFailed).held(Reason::DnsFailed)], ..NOWHERE };
 
 /// A name that leads to a page in the end.
 const FOUND: Kind = Kind {

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use rhumb_core::frontier::Reason;
 use rhumb_core::outcome::Outcome::{
     BadHttp, HeadTimeout, HeadTooLarge, OddStatus, Ok as Fine, Reset, RobotsUnreachable,
 };
@@ -25,7 +26,7 @@ pub(super) const KINDS: &[Kind] = &[
         name: "never-answers",
         about: "accepts the connection and never says a word",
         honest: 0,
-        ends: &[End::of("/", RobotsUnreachable)],
+        ends: &[End::of("/", RobotsUnreachable).held(Reason::RobotsUnreachable)],
         requests_max: 4,
         serve: Serve::Raw(|wire| Box::pin(hold(wire.stream))),
         ..HEAD
@@ -34,7 +35,7 @@ pub(super) const KINDS: &[Kind] = &[
         name: "resets-at-once",
         about: "resets every connection as soon as it is there",
         honest: 0,
-        ends: &[End::of("/", RobotsUnreachable)],
+        ends: &[End::of("/", RobotsUnreachable).held(Reason::RobotsUnreachable)],
         requests_max: 4,
         serve: Serve::Raw(|wire| Box::pin(async move { wire.stream.set_zero_linger() })),
         ..HEAD

@@ -35,6 +35,7 @@ use std::net::Ipv4Addr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rhumb_core::frontier::Reason;
 use rhumb_core::outcome::Outcome;
 use serde::Serialize;
 use tokio::net::TcpStream;
@@ -202,8 +203,10 @@ pub struct Wire {
 pub struct End {
     /// A path on the kind's host, or a whole URL in which `{port}` stands for the server's port.
     pub url: &'static str,
-    /// The outcome, after all retries.
+    /// The outcome, after all retries; of a host that is held, the last failure.
     pub outcome: Outcome,
+    /// Why the host is held, if the URL does not end but waits with it.
+    pub held: Option<Reason>,
     /// Whether what was kept is cut short.
     pub cut: bool,
     /// What the detail must say, if it must say something.
@@ -213,7 +216,14 @@ pub struct End {
 impl End {
     /// This URL ends so.
     pub const fn of(url: &'static str, outcome: Outcome) -> End {
-        End { url, outcome, cut: false, detail: "" }
+        End { url, outcome, held: None, cut: false, detail: "" }
+    }
+
+    /// The URL waits with its host, which is held for this reason.
+    #[must_use]
+    pub const fn held(mut self, reason: Reason) -> End {
+        self.held = Some(reason);
+        self
     }
 
     /// What was kept is cut short.

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use rhumb_core::frontier::Reason;
 use rhumb_core::outcome::Outcome::{RateLimited, RobotsUnreachable, ServerError};
 
 use super::{End, Group, Kind, Serve};
@@ -63,7 +64,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "always-500",
         about: "500 for everything, robots.txt included",
-        ends: &[End::of("/", RobotsUnreachable)],
+        ends: &[End::of("/", RobotsUnreachable).held(Reason::RobotsUnreachable)],
         requests_max: 4,
         own_robots: true,
         serve: Serve::Reply(|_| Reply::new(500, "text/plain", "out of order")),

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use rhumb_core::frontier::Reason;
 use rhumb_core::outcome::Outcome::{Ok as Fine, RobotsDisallowed, RobotsUnreachable};
 use tokio::io::AsyncWriteExt;
 
@@ -18,7 +19,12 @@ const FAILURES: u64 = 4;
 const ROBOTS: Kind =
     Kind { group: Group::Robots, honest: HONEST, own_robots: true, requests_max: 2 + HONEST as u64, ..Kind::BARE };
 /// Nothing may be fetched for want of rules.
-const CLOSED: Kind = Kind { honest: 0, ends: &[End::of("/", RobotsUnreachable)], requests_max: FAILURES, ..ROBOTS };
+const CLOSED: Kind = Kind {
+    honest: 0,
+    ends: &[End::of("/", RobotsUnreachable).held(Reason::RobotsUnreachable)],
+    requests_max: FAILURES,
+    ..ROBOTS
+};
 /// Everything may be.
 const OPEN: Kind =
     Kind { ends: &[End::of("/", Fine), End::of("/private/", Fine)], requests_max: OPEN_REQUESTS, ..ROBOTS };

@@ -6,6 +6,7 @@
 use std::io;
 use std::time::Duration;
 
+use rhumb_core::frontier::Reason;
 use rhumb_core::outcome::Outcome;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -19,7 +20,7 @@ use crate::server::http::head_length;
 const SHUT: Kind = Kind {
     group: Group::Tls,
     https: true,
-    ends: &[End::of("/", Outcome::TlsFailed)],
+    ends: &[End::of("/", Outcome::TlsFailed).held(Reason::NoAnswer)],
     requests_max: 6,
     own_robots: true,
     ..Kind::BARE
@@ -152,9 +153,14 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "tls-new-keys",
         about: "changes its keys again and again and asks for new ones",
-        ends: &[End::of("/", Outcome::BadHttp)],
         serve: Serve::Raw(|wire| answer(wire, b"", Then::NewKeys)),
-        ..OPEN
+        ..SHUT
+    },
+    Kind {
+        name: "tls-tickets",
+        about: "three thousand tickets for later sessions before the first answer",
+        serve: Serve::Raw(|wire| page(wire, Showing::Tickets)),
+        ..SHUT
     },
 ];
 

@@ -24,9 +24,13 @@ const TRAP: Kind = Kind {
     ..Kind::BARE
 };
 
-/// What a trap without an end may cost. To be tightened: with rules that are learned and budgets per host and domain, some
-/// dozens of requests are enough to tell.
-const TRAP_REQUESTS_MAX: u64 = 2_000;
+/// What a trap without an end may cost: some dozens of requests until a rule is learned, or at the most the credit that a host
+/// has to begin with (200) and what its honest pages earn.
+const TRAP_REQUESTS_MAX: u64 = 320;
+/// The credit of a domain (1,000), and a robots.txt for each of its hosts.
+const WILDCARD_REQUESTS_MAX: u64 = 2_500;
+/// What is new every time is not held back before the crawl ends; politeness is what bounds it.
+const FRESH_REQUESTS_MAX: u64 = 900;
 
 /// The traps.
 pub(super) const KINDS: &[Kind] = &[
@@ -65,18 +69,21 @@ pub(super) const KINDS: &[Kind] = &[
         name: "facets",
         about: "a shop whose filters can be combined in any number and in any order",
         serve: Serve::Reply(facets),
+        requests_max: FRESH_REQUESTS_MAX,
         ..TRAP
     },
     Kind {
         name: "farm",
         about: "a link farm: every page is new, random, and links to twenty more",
         serve: Serve::Reply(farm),
+        requests_max: FRESH_REQUESTS_MAX,
         ..TRAP
     },
     Kind {
         name: "wildcard",
         about: "sub-domains without end, all of them the same site",
         serve: Serve::Reply(wildcard),
+        requests_max: WILDCARD_REQUESTS_MAX,
         ..TRAP
     },
     Kind {

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use rhumb_core::frontier::{Figures, FrontierConfig};
+use rhumb_core::frontier::{Figures, FrontierConfig, Hold, Reason};
 use rhumb_core::outcome::Outcome;
 use rhumb_store::Timestamp;
 
@@ -50,6 +50,8 @@ pub(crate) enum Learnt {
     },
     /// A URL was given up without a visit; `forbidden` if that is what the crawler gives as the reason.
     Dropped { url: u32, host: u64, path: String, outcome: Outcome, at: u64 },
+    /// A host is left alone.
+    Held { host: u64, hold: Hold },
     /// A robots.txt was fetched from `host` for `ruled`.
     Robots {
         host: u64,
@@ -105,6 +107,14 @@ struct HostView {
     listed: bool,
     /// Something went wrong here once, which is what giving up a URL needs as a reason.
     troubled: bool,
+    /// The crawler said that it leaves the host alone.
+    held: Option<Hold>,
+    /// The one request to a held host was made.
+    probed: bool,
+    /// Requests since the host answered or was held.
+    unanswered: u32,
+    /// How often it was held for not answering since it answered with a page.
+    holds: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -136,6 +146,8 @@ pub(crate) struct Checker {
     /// Hosts with something to do, by when they were last seen to be ready.
     ready: BinaryHeap<Reverse<(u64, u32)>>,
     idle_since: Option<u64>,
+    /// When a finished crawl was last started again: who was held before may be asked at once.
+    started_again: u64,
     pub checks: u64,
     pub pages: u64,
     pub gone: u64,
@@ -159,6 +171,10 @@ impl Checker {
             resolving: false,
             listed: false,
             troubled: false,
+            held: None,
+            probed: false,
+            unanswered: 0,
+            holds: 0,
         };
         Checker {
             hosts: vec![host; world.web.hosts() as usize],
@@ -168,6 +184,7 @@ impl Checker {
             attempts: HashMap::new(),
             ready: BinaryHeap::new(),
             idle_since: None,
+            started_again: 0,
             checks: 0,
             pages: 0,
             gone: 0,
@@ -183,6 +200,8 @@ impl Checker {
     pub fn asks_for_rules(&mut self, host: u64, now: u64) -> Verdict {
         self.one_visit_per_host(host, now)?;
         self.delay_is_kept(host, now)?;
+        self.held_hosts_are_left_alone(host, now)?;
+        self.dead_hosts_cost_little(host, now)?;
         self.hosts[host as usize].visit = Under::Robots;
         Ok(())
     }
@@ -191,6 +210,8 @@ impl Checker {
     pub fn asks_for_page(&mut self, host: u64, url: u32, path: &str, attempt: u8, now: u64) -> Verdict {
         self.one_visit_per_host(host, now)?;
         self.delay_is_kept(host, now)?;
+        self.held_hosts_are_left_alone(host, now)?;
+        self.dead_hosts_cost_little(host, now)?;
         self.robots_judged_before_fetch(host, path, now)?;
         self.each_url_once(url, attempt, now)?;
         self.hosts[host as usize].visit = Under::Page(url);
@@ -241,9 +262,17 @@ impl Checker {
         for view in &mut self.hosts {
             view.connection = NONE;
             view.resolving = false;
+            // What was under way, or not durable yet, is not known to the next one.
+            view.probed = false;
+            view.unanswered = view.unanswered.saturating_sub(2);
         }
         self.open.fill((0, 0));
         self.idle_since = None;
+    }
+
+    /// A finished crawl is started again.
+    pub fn started_again(&mut self, now: u64) {
+        self.started_again = now;
     }
 
     // What the crawler is told beside visits.
@@ -270,6 +299,9 @@ impl Checker {
             Learnt::Seed { url, at } => self.discover(*url, *at),
             Learnt::Page { host, url, ended, outcome, retry_after_ms, retry, found } => {
                 self.learn_manners(*host, *ended, *outcome, *retry_after_ms);
+                if !outcome.is_host_trouble() {
+                    self.hosts[*host as usize].holds = 0;
+                }
                 let before = self.attempts.get(url).copied().unwrap_or(0);
                 self.retries_are_bounded(*url, before, *outcome, *retry, *ended)?;
                 if *retry {
@@ -277,6 +309,8 @@ impl Checker {
                     return Ok(());
                 }
                 self.finish(*url, *host, *ended)?;
+                // Whether it was of use is the crawler's business; if not, it says so again.
+                self.hosts[*host as usize].held = None;
                 self.pages += u64::from(*outcome == Outcome::Ok);
                 found.iter().for_each(|&url| self.discover(url, *ended));
             }
@@ -285,6 +319,7 @@ impl Checker {
                 self.gone += 1;
                 self.finish(*url, *host, *at)?;
             }
+            Learnt::Held { host, hold } => self.learn_hold(*host, hold)?,
             Learnt::Robots { host, ruled, own, hops, ended, outcome, status, version, retry_after_ms } => {
                 self.learn_manners(*host, *ended, *outcome, *retry_after_ms);
                 self.learn_rules(*ruled, *host, *hops, *ended, *outcome, *status, *version);
@@ -322,6 +357,10 @@ impl Checker {
         let promised = &self.promised;
         let view = &mut self.hosts[host as usize];
         view.troubled |= outcome.is_trouble();
+        if !outcome.is_host_trouble() {
+            view.unanswered = 0;
+            view.probed = false;
+        }
         let pause_ms = match outcome {
             Outcome::RateLimited => {
                 view.level = view.level.saturating_add(1).min(20);
@@ -354,10 +393,64 @@ impl Checker {
             _ => Rules::Unknown,
         };
         view.troubled |= matches!(view.rules, Rules::Unknown | Rules::Elsewhere);
+        let known = !matches!(view.rules, Rules::Unknown | Rules::Elsewhere);
+        if known && view.held.is_some_and(|h| h.reason != Reason::OverBudget) {
+            view.held = None;
+        }
         self.list(ruled);
     }
 
+    fn learn_hold(&mut self, host: u64, hold: &Hold) -> Verdict {
+        let view = &mut self.hosts[host as usize];
+        view.held = Some(*hold);
+        view.probed = false;
+        if hold.reason == Reason::OverBudget {
+            return Ok(());
+        }
+        view.unanswered = 0;
+        view.holds += 1;
+        self.held_for_a_reason(host, hold)
+    }
+
     // The invariants.
+
+    /// A held host is asked once, for its rules, when it is due: by time, or because a finished crawl was started again.
+    fn held_hosts_are_left_alone(&mut self, host: u64, now: u64) -> Verdict {
+        self.checks += 1;
+        let started_again = self.started_again;
+        let view = &mut self.hosts[host as usize];
+        let Some(hold) = view.held else { return Ok(()) };
+        let due = hold.until.is_some_and(|until| until.0 <= now) || hold.at.0 < started_again;
+        if !due || view.probed && hold.reason != Reason::OverBudget {
+            let what = format!("host {host} is asked though it is held: {view:?}");
+            return broken("held_hosts_are_left_alone", now, what);
+        }
+        view.probed = true;
+        Ok(())
+    }
+
+    /// A host that does not answer is held after so many requests.
+    fn dead_hosts_cost_little(&mut self, host: u64, now: u64) -> Verdict {
+        self.checks += 1;
+        let view = &mut self.hosts[host as usize];
+        view.unanswered += 1;
+        if view.unanswered > u32::from(self.promised.host_failures_max) {
+            let what = format!("host {host} is asked once more though it does not answer: {view:?}");
+            return broken("dead_hosts_cost_little", now, what);
+        }
+        Ok(())
+    }
+
+    /// Only a host with which something was wrong is held for not answering, and not more often than there are probes.
+    fn held_for_a_reason(&mut self, host: u64, hold: &Hold) -> Verdict {
+        self.checks += 1;
+        let view = &self.hosts[host as usize];
+        let most = self.promised.probe_ms.len() as u32 + 1 + u32::from(self.started_again > 0);
+        if !view.troubled || view.holds > most {
+            return broken("held_for_a_reason", hold.at.0, format!("host {host} is held: {view:?}"));
+        }
+        Ok(())
+    }
 
     /// At most one visit of a host is under way.
     fn one_visit_per_host(&mut self, host: u64, now: u64) -> Verdict {
@@ -567,7 +660,8 @@ impl Checker {
         let crowded = view.address != NONE
             && self.promised.per_address > 0
             && u32::from(self.open[view.address as usize].1) >= self.promised.per_address;
-        let held = view.visit != Under::Nothing || view.resolving || crowded || view.rules == Rules::Elsewhere;
+        let busy = view.visit != Under::Nothing || view.resolving || crowded;
+        let held = busy || view.rules == Rules::Elsewhere || view.held.is_some();
         let asked = match view.rules {
             Rules::Served { by, version, .. } => self.world.crawl_delay_ms(u64::from(by), version),
             _ => 0,
@@ -584,14 +678,25 @@ impl Checker {
         }
     }
 
-    /// At the end everything that was found is finished, and the sieve knows exactly that.
-    pub fn nothing_lost_in_a_crash(&mut self, sieve_keys: u64, now: u64) -> Verdict {
+    /// At the end everything that was found is finished, or its host is held and the crawler has it. The sieve knows exactly that.
+    pub fn nothing_lost_in_a_crash(&mut self, sieve_keys: u64, urls_held: u64, now: u64) -> Verdict {
         self.checks += 1;
         const NAME: &str = "nothing_lost_in_a_crash";
-        if let Some(url) = self.discovered.first_not_in(&self.finished) {
-            let host = self.urls.host_of(url);
-            let view = &self.hosts[host as usize];
-            return broken(NAME, now, format!("{} was found and never finished: {view:?}", self.name(url)));
+        let mut left = 0;
+        for url in self.discovered.not_in(&self.finished) {
+            left += 1;
+            let view = &self.hosts[self.urls.host_of(url) as usize];
+            let Some(hold) = view.held else {
+                return broken(NAME, now, format!("{} was found and never finished: {view:?}", self.name(url)));
+            };
+            if hold.at.0 < self.started_again && hold.reason != Reason::OverBudget {
+                let what =
+                    format!("{} is held as before, though the crawl was started again: {view:?}", self.name(url));
+                return broken("held_hosts_are_tried_again", now, what);
+            }
+        }
+        if left != urls_held {
+            return broken(NAME, now, format!("{urls_held} URLs are held, {left} are not finished"));
         }
         let found = self.discovered.count();
         if sieve_keys != found {

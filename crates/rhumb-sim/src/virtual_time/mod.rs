@@ -55,6 +55,8 @@ pub struct SimConfig {
     pub workers: usize,
     /// How often the process dies.
     pub crashes: u64,
+    /// How often a crawl that has nothing left but held URLs is started again.
+    pub resumes: u64,
     /// Stop after so many virtual days, finished or not.
     pub days: Option<u64>,
     /// How the world behaves.
@@ -71,6 +73,7 @@ impl Default for SimConfig {
             pages: 20,
             workers: 8,
             crashes: 5,
+            resumes: 1,
             days: None,
             whims: Whims::default(),
             dir: None,
@@ -101,6 +104,12 @@ pub struct Story {
     pub urls: u64,
     /// URLs given up without a visit.
     pub dropped: u64,
+    /// URLs that are held in the end: their hosts did not answer, or were over budget.
+    pub held: u64,
+    /// How often a host was held.
+    pub holds: u64,
+    /// How often the crawl was started again to try them.
+    pub resumed: u64,
     /// Visits that were repeated.
     pub retries: u64,
     /// How often the process died.
@@ -189,6 +198,7 @@ impl SimConfig {
             frontier.down_ms = [600_000, 3_600_000][dice.below(2) as usize];
             frontier.idle_max = [2, 512][dice.below(2) as usize];
             frontier.keep_alive_ms = [1_000, 5_000, 60_000][dice.below(3) as usize];
+            frontier.rules_bytes_max = [10, 100, 4_000][dice.below(3) as usize];
             sieve = SieveConfig {
                 filter_bytes_max: 64 << dice.below(10),
                 recent_keys: 16,
@@ -197,6 +207,17 @@ impl SimConfig {
                 buffer_bytes: 100 + dice.below(2_000) as usize,
             };
             seen_bytes_max = 2_000;
+            if dice.chance(self.whims.tight_budgets_share) {
+                frontier.budget.host_credit = 1 + dice.below(10) as u32;
+                frontier.budget.domain_credit = [0, 40, 400][dice.below(3) as usize];
+                // Most of this web is new; it must be told that it is not worth much.
+                frontier.budget.credit_per_page = [0, 0, 1][dice.below(3) as usize];
+                frontier.budget.host_pages_max = [0, 0, 8][dice.below(3) as usize];
+                frontier.budget.explore_ms = [60_000, 3_600_000][dice.below(2) as usize];
+            }
+            if dice.chance(0.3) {
+                frontier.probe_ms.truncate(2);
+            }
         }
         CrawlConfig {
             frontier,

@@ -8,10 +8,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rhumb_core::crawl::{Crawl, CrawlConfig, Work};
-use rhumb_core::frontier::Next;
+use rhumb_core::frontier::{Hold, Next};
 use rhumb_core::handover::Batch;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::record::Record;
+use rhumb_core::url::Host;
 use rhumb_core::visit::{Entry, Visit};
 use rhumb_store::codec::Malformed;
 use rhumb_store::disk::Disk;
@@ -34,6 +35,7 @@ pub(crate) enum Delivery {
 pub(crate) enum Asked {
     Visit(Box<Visit>),
     Drop(Box<Entry>, Outcome),
+    Hold(Host, Hold),
     WaitUntil(Timestamp),
     Idle,
 }
@@ -56,6 +58,8 @@ pub(crate) struct Process {
 
 /// A piece of work ends after so many questions for a visit, if there is nothing to do before.
 const WORK_TAKES: u64 = 40;
+/// So often in a row the frontier may ask to be asked again at once.
+const ROUNDS_MAX: u32 = 100_000;
 /// URLs that the sieve found to be new are passed on so many at a time.
 const THROUGH_MAX: usize = 5;
 
@@ -121,7 +125,9 @@ impl Process {
         if self.asked.is_multiple_of(WORK_TAKES) {
             self.finish_one()?;
         }
+        let mut rounds = 0;
         loop {
+            rounds += 1;
             let more = self.crawl.let_through(THROUGH_MAX)?;
             let next = self.crawl.next_visit(now)?;
             while let Some(work) = self.crawl.take_work() {
@@ -130,6 +136,9 @@ impl Process {
             match next {
                 Next::Visit(visit) => return Ok(Asked::Visit(visit)),
                 Next::Drop(entry, outcome) => return Ok(Asked::Drop(entry, outcome)),
+                Next::Hold(host, hold) => return Ok(Asked::Hold(host, hold)),
+                // There is more to be moved than one call should take.
+                Next::WaitUntil(at) if at <= now && rounds < ROUNDS_MAX => {}
                 Next::WaitUntil(_) | Next::Idle if more || self.finish_one()? => {}
                 Next::WaitUntil(at) => return Ok(Asked::WaitUntil(at)),
                 Next::Idle => return Ok(Asked::Idle),

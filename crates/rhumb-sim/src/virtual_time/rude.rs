@@ -161,6 +161,72 @@ fn giving_up_too_soon_or_never() {
     assert_eq!(invariant(checker.learn(&drop(Outcome::RobotsDisallowed))), "dropped_for_a_reason");
 }
 
+fn hold(reason: Reason, at: u64, until: Option<u64>) -> Hold {
+    Hold { reason, trouble: None, attempts: 4, level: 0, at: Timestamp(at), until: until.map(Timestamp) }
+}
+
+fn fails(checker: &mut Checker, at: u64) -> Verdict {
+    checker.asks_for_rules(0, at)?;
+    checker.contact_ends(0, at, at + 10);
+    let learnt = Learnt::Robots {
+        host: 0,
+        ruled: 0,
+        own: true,
+        hops: 0,
+        ended: at + 10,
+        outcome: Outcome::Refused,
+        status: 0,
+        version: 0,
+        retry_after_ms: None,
+    };
+    checker.learn(&learnt)
+}
+
+#[test]
+fn a_dead_host_that_is_asked_too_often_or_too_early() {
+    let mut checker = checker();
+    let minute = |n: u64| START + n * 60_000;
+    (0..4).for_each(|n| fails(&mut checker, minute(n)).unwrap());
+    assert_eq!(invariant(checker.asks_for_rules(0, minute(4))), "dead_hosts_cost_little");
+    checker.learn(&Learnt::Held { host: 0, hold: hold(Reason::NoAnswer, minute(4), Some(minute(10))) }).unwrap();
+    assert_eq!(invariant(checker.asks_for_rules(0, minute(9))), "held_hosts_are_left_alone");
+    fails(&mut checker, minute(10)).unwrap();
+    assert_eq!(invariant(checker.asks_for_rules(0, minute(11))), "held_hosts_are_left_alone");
+    // The last probe was the last, until somebody starts the crawl again.
+    checker.learn(&Learnt::Held { host: 0, hold: hold(Reason::NoAnswer, minute(12), None) }).unwrap();
+    assert_eq!(invariant(checker.asks_for_rules(0, minute(9_999))), "held_hosts_are_left_alone");
+    checker.started_again(minute(10_000));
+    fails(&mut checker, minute(10_000)).unwrap();
+    assert_eq!(invariant(checker.asks_for_rules(0, minute(10_001))), "held_hosts_are_left_alone");
+}
+
+#[test]
+fn a_host_held_for_nothing_or_for_ever_anew() {
+    let mut checker = checker();
+    let held = |at| Learnt::Held { host: 0, hold: hold(Reason::NoAnswer, at, None) };
+    assert_eq!(invariant(checker.learn(&held(START))), "held_for_a_reason");
+    let mut checker = self::checker();
+    fails(&mut checker, START).unwrap();
+    let probes = checker.promised.probe_ms.len() as u64;
+    (0..=probes).for_each(|n| checker.learn(&held(START + n)).unwrap());
+    assert_eq!(invariant(checker.learn(&held(START + 99))), "held_for_a_reason");
+}
+
+#[test]
+fn held_urls_are_counted_and_tried_again() {
+    let mut checker = checker();
+    fails(&mut checker, START).unwrap();
+    checker.learn(&Learnt::Held { host: 0, hold: hold(Reason::NoAnswer, START + 100, None) }).unwrap();
+    for host in 1..3 {
+        let url = front(&checker, host);
+        checker.finish(url, host, START).unwrap();
+    }
+    assert_eq!(invariant(checker.nothing_lost_in_a_crash(3, 0, START)), "nothing_lost_in_a_crash");
+    checker.nothing_lost_in_a_crash(3, 1, START).unwrap();
+    checker.started_again(START + 1_000);
+    assert_eq!(invariant(checker.nothing_lost_in_a_crash(3, 1, START)), "held_hosts_are_tried_again");
+}
+
 #[test]
 fn a_crowd_at_one_address() {
     let mut checker = checker();
@@ -175,7 +241,7 @@ fn a_crowd_at_one_address() {
 fn what_is_lost_or_left_lying() {
     let mut checker = checker();
     let now = polite(&mut checker);
-    assert_eq!(invariant(checker.nothing_lost_in_a_crash(3, now)), "nothing_lost_in_a_crash");
+    assert_eq!(invariant(checker.nothing_lost_in_a_crash(3, 3, now)), "nothing_lost_in_a_crash");
     let idle = Figures::default();
     checker.progress(now, || idle).unwrap();
     assert_eq!(invariant(checker.progress(now + 2 * PATIENCE_MS, || idle)), "progress");
@@ -183,8 +249,8 @@ fn what_is_lost_or_left_lying() {
         let url = front(&checker, host);
         checker.finish(url, host, now).unwrap();
     }
-    assert_eq!(invariant(checker.nothing_lost_in_a_crash(4, now)), "nothing_lost_in_a_crash");
-    checker.nothing_lost_in_a_crash(3, now).unwrap();
+    assert_eq!(invariant(checker.nothing_lost_in_a_crash(4, 0, now)), "nothing_lost_in_a_crash");
+    checker.nothing_lost_in_a_crash(3, 0, now).unwrap();
     checker.progress(now + 9 * PATIENCE_MS, || idle).unwrap();
 }
 

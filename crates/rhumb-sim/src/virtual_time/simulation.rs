@@ -260,7 +260,7 @@ impl Simulation {
         }
         let late = self.config.days.is_some_and(|days| self.now >= START_MS + days * 86_400_000);
         if late || (idle && self.awaited == 0) {
-            return self.end(!late).map(|()| true);
+            return self.end(!late);
         }
         if self.story.visits >= self.next_crash_visit && self.story.crashes < self.config.crashes {
             self.crash()?;
@@ -268,23 +268,44 @@ impl Simulation {
         Ok(false)
     }
 
-    /// The frontier has nothing left, or time is up.
-    fn end(&mut self, finished: bool) -> Result<(), Stop> {
+    /// The frontier has nothing left, or time is up. False if somebody starts it again, to try what is held.
+    fn end(&mut self, finished: bool) -> Result<bool, Stop> {
         if finished {
             let now = self.now;
             let keys = self.process().crawl.sieve.len();
-            self.checker.nothing_lost_in_a_crash(keys, now)?;
+            let figures = self.process().crawl.frontier.figures(Timestamp(now));
+            self.checker.nothing_lost_in_a_crash(keys, figures.urls_held, now)?;
+            self.story.held = figures.urls_held;
             let (pages, counted) = (self.checker.pages, self.process().crawl.totals.pages);
             if pages != counted {
                 let what = format!("the crawl counts {counted} pages, {pages} were fetched for good");
                 return Err(Violation { invariant: "totals_are_right", at: self.now(), what }.into());
             }
-            let closed = Record::Closed(self.now());
+            let closed = Record::Closed { at: self.now(), finished: true };
             self.process().record(&closed, Delivery::Now)?;
         }
         self.checkpoint()?;
         self.story.finished = finished;
-        Ok(())
+        let again = finished && self.story.held > 0 && self.story.resumed < self.config.resumes;
+        if again {
+            self.story.resumed += 1;
+            self.process = None;
+            self.leave_the_stage();
+            self.now += 60_000;
+            self.checker.started_again(self.now);
+        }
+        Ok(!again)
+    }
+
+    /// Nothing of a process is left but copies on the bus.
+    fn leave_the_stage(&mut self) {
+        self.checker.crawler_dies();
+        self.awaited = 0;
+        for Scheduled { at, event, .. } in std::mem::take(&mut self.events).into_sorted_vec().into_iter().rev() {
+            if matches!(event, Event::Mail { copy: true, .. }) {
+                self.schedule(at, event);
+            }
+        }
     }
 
     /// What has happened; true if it is time for a checkpoint.
@@ -484,6 +505,13 @@ impl Simulation {
                     let record = Record::Dropped { entry: *entry, outcome, at: now };
                     self.record(&record, Delivery::Now, learnt)?;
                 }
+                Asked::Hold(host, hold) => {
+                    let index = self.world.web.host_index(host.name());
+                    let learnt = index.map(|host| Learnt::Held { host, hold });
+                    self.story.holds += 1;
+                    self.note(9, host.fingerprint().0);
+                    self.record(&Record::Held { host, hold }, Delivery::Now, learnt)?;
+                }
                 Asked::WaitUntil(at) => {
                     self.wake = at.0;
                     let stuck = at <= now || (at.0 == u64::MAX && self.awaited == 0 && leaving.is_empty());
@@ -658,13 +686,7 @@ impl Simulation {
             self.checker.contact_ends(flight.host, flight.started, ends);
         }
         self.flights_free.clear();
-        self.checker.crawler_dies();
-        self.awaited = 0;
-        for Scheduled { at, event, .. } in std::mem::take(&mut self.events).into_sorted_vec().into_iter().rev() {
-            if matches!(event, Event::Mail { copy: true, .. }) {
-                self.schedule(at, event);
-            }
-        }
+        self.leave_the_stage();
         self.mortal = MortalDisk::new(self.disk.clone());
         if self.dice.chance(0.15) {
             // It dies again before it is up.

@@ -50,8 +50,35 @@ fn capricious_worlds_break_no_promise() {
         sum.retries += story.retries;
         sum.dropped += story.dropped;
         sum.checkpoints += story.checkpoints;
+        sum.holds += story.holds;
+        sum.held += story.held;
+        sum.resumed += story.resumed;
     }
     assert!(sum.torn > 20 && sum.rebuilt > 5 && sum.retries > 100 && sum.dropped > 100, "{sum:?}");
+    assert!(sum.holds > 100 && sum.held > 100 && sum.resumed > 10, "{sum:?}");
+}
+
+/// Little credit, and nothing else that could go wrong: what is left in the end is held for that, and only that.
+#[test]
+fn what_is_over_budget_is_held_and_not_lost() {
+    let mut held = 0;
+    for seed in 0..if cfg!(debug_assertions) { 20 } else { 200 } {
+        let config = SimConfig { whims: Whims { tight_budgets_share: 1.0, ..Whims::none() }, ..config(seed) };
+        let story = run(&config).unwrap_or_else(|e| panic!("{e}"));
+        assert!(story.finished && story.pages <= story.web_pages);
+        held += story.held;
+    }
+    assert!(held > 100, "{held} URLs are held");
+}
+
+/// A third of the web is dead: the rest is crawled as if it were alone, and whoever is dead is not asked more often than promised.
+#[test]
+fn a_web_of_dead_hosts() {
+    for seed in 0..if cfg!(debug_assertions) { 10 } else { 100 } {
+        let config = SimConfig { whims: Whims { dead_share: 0.33, ..Whims::default() }, hosts: 100, ..config(seed) };
+        let story = run(&config).unwrap_or_else(|e| panic!("{e}"));
+        assert!(story.finished && story.held > 10, "{story:?}");
+    }
 }
 
 #[test]

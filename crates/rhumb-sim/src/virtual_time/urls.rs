@@ -112,11 +112,13 @@ impl Bits {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// The first number that is here and not there.
-    pub fn first_not_in(&self, other: &Bits) -> Option<u32> {
+    /// The numbers that are here and not there.
+    pub fn not_in<'a>(&'a self, other: &'a Bits) -> impl Iterator<Item = u32> + 'a {
         let words = self.words.iter().zip(&other.words).map(|(a, b)| a & !b);
-        let (at, word) = words.enumerate().find(|(_, word)| *word != 0)?;
-        Some(at as u32 * 64 + word.trailing_zeros())
+        words
+            .enumerate()
+            .filter(|(_, word)| *word != 0)
+            .flat_map(|(at, word)| (0..64).filter(move |bit| word & 1 << bit != 0).map(move |bit| at as u32 * 64 + bit))
     }
 }
 
@@ -148,6 +150,6 @@ mod tests {
         let (mut a, mut b) = (Bits::new(200), Bits::new(200));
         assert!(a.insert(7) && !a.insert(7) && a.insert(130) && b.insert(7));
         assert!(a.contains(130) && !b.contains(130));
-        assert_eq!((a.count(), a.first_not_in(&b), b.first_not_in(&a)), (2, Some(130), None));
+        assert_eq!((a.count(), a.not_in(&b).collect(), b.not_in(&a).count()), (2, vec![130], 0));
     }
 }

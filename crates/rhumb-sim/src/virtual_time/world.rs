@@ -30,6 +30,10 @@ pub struct Whims {
     pub mortal_share: f64,
     /// Hosts whose name does not exist.
     pub absent_share: f64,
+    /// Hosts that never answer.
+    pub dead_share: f64,
+    /// Crawls whose hosts and domains may cost little, so that some are stopped for bringing nothing new.
+    pub tight_budgets_share: f64,
     /// Hosts whose robots.txt changes every few hours.
     pub robots_changing_share: f64,
     /// Hosts whose robots.txt is a redirect: to another host, or in a circle.
@@ -64,6 +68,8 @@ impl Default for Whims {
             limited_share: 0.03,
             mortal_share: 0.03,
             absent_share: 0.005,
+            dead_share: 0.02,
+            tight_budgets_share: 0.2,
             robots_changing_share: 0.05,
             robots_redirected_share: 0.03,
             robots_failing_share: 0.01,
@@ -89,6 +95,8 @@ impl Whims {
             limited_share: 0.0,
             mortal_share: 0.0,
             absent_share: 0.0,
+            dead_share: 0.0,
+            tight_budgets_share: 0.0,
             robots_changing_share: 0.0,
             robots_redirected_share: 0.0,
             robots_failing_share: 0.0,
@@ -195,11 +203,13 @@ impl World {
         let (absent, mortal) = (dice.chance(whims.absent_share), dice.chance(whims.mortal_share));
         let (slow_name, moving) = (dice.chance(whims.slow_name_share), dice.chance(whims.moving_share));
         let crowded = dice.chance(whims.crowded_share);
-        let mortal = mortal.then(|| {
+        let dead = dice.chance(whims.dead_share);
+        let mortal = (mortal || dead).then(|| {
             let period_ms = (6 + dice.below(90)) * HOUR_MS;
             use Outcome::*;
             let how = [Refused, ConnectTimeout, HeadTimeout, TlsFailed, DnsFailed, NoHost][dice.below(6) as usize];
-            Mortal { period_ms, phase_ms: dice.below(period_ms), down_ms: period_ms / (2 + dice.below(6)), how }
+            let down_ms = if dead { period_ms } else { period_ms / (2 + dice.below(6)) };
+            Mortal { period_ms, phase_ms: dice.below(period_ms), down_ms, how }
         });
         let mut u = dice.unit();
         let mut falls = |share: f64| {

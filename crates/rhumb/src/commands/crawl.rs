@@ -34,22 +34,28 @@ pub fn run(args: &CrawlArgs, json: bool) -> Result<Exit> {
 
 fn tell(end: End, status: &Status, dir: &Path) -> Result<()> {
     let shown = out::shell(dir);
+    let figures = Figures::of(status)?;
     let headline = match end {
-        End::Finished => "Finished: nothing is left to visit.".to_string(),
+        End::Finished => match display::held(&figures) {
+            Some(held) => format!("Finished; {held}. To try them: rhumb crawl --dir {shown}"),
+            None => "Finished: nothing is left to visit.".to_string(),
+        },
         End::Limit => format!("Stopped at the limit. To go on with a higher one: rhumb crawl --dir {shown} --limit N"),
         End::Interrupted => format!("Interrupted. To go on: rhumb crawl --dir {shown}"),
     };
     out::line(&headline)?;
-    out::line(&display::summary(&Figures::of(status)?))?;
+    out::line(&display::summary(&figures))?;
     if status.pages == 0 {
-        let saw = |names: &[&str]| names.iter().any(|name| status.outcomes.contains_key(name));
+        let saw = |names: &[&str]| {
+            names.iter().any(|name| status.outcomes.contains_key(name) || status.held.contains_key(name))
+        };
         let hint = if saw(&["blocked_address"]) {
             "No page was fetched: the address is not globally routable. If it is yours, allow it with --allow-net."
         } else if saw(&["robots_disallowed"]) {
             "No page was fetched: robots.txt forbids it."
         } else if saw(&["no_host", "dns_failed"]) {
             "No page was fetched: the name could not be resolved. `rhumb dns NAME` tries it again."
-        } else if saw(&["robots_unreachable", "host_down", "refused", "connect_timeout"]) {
+        } else if saw(&["robots_unreachable", "no_answer", "refused", "connect_timeout"]) {
             "No page was fetched: the host did not answer. `rhumb fetch URL` tries it again."
         } else {
             "No page was fetched. `rhumb explain DIR URL` tells what happened to a URL."

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use anyhow::Result;
+use rhumb_core::frontier::{Hold, ends_hold};
+use rhumb_core::outcome::Outcome;
 use rhumb_core::record::Record;
+use rhumb_core::traps::{Traps, TrapsConfig};
 use rhumb_core::url::{Normalizer, Url};
 use rhumb_store::codec::Malformed;
 use rhumb_store::disk::RealDisk;
@@ -25,7 +28,31 @@ struct Story {
     seed: bool,
     found_on: Vec<Referrer>,
     links_to_it: u64,
+    /// The host is left alone for now, and the URL with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<Held>,
+    /// What was learned of its site speaks against it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<Learned>,
     events: Vec<Event>,
+}
+
+#[derive(Serialize)]
+struct Held {
+    reason: &'static str,
+    /// The last failure, if that is why.
+    outcome: Option<&'static str>,
+    since: String,
+    /// Requests and look-ups without an answer since the last one that had one.
+    attempts: u32,
+    /// Nothing: when the finished crawl is started again.
+    next_try: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Learned {
+    number: u32,
+    rule: String,
 }
 
 #[derive(Serialize)]
@@ -73,12 +100,18 @@ fn read(dir: &Path, url: &Url) -> Result<Story> {
     // Links are written as what differs from the link before, so a URL's end is what surely stands in the record.
     let tail = &url.as_str()[url.as_str().len().saturating_sub(1)..];
     let mut wanted = false;
+    let host = url.host();
+    let mut held: Option<(Timestamp, Hold)> = None;
+    let mut traps = Traps::new(TrapsConfig { bytes_max: 0, ..TrapsConfig::default() });
     loop {
         let at = reader.position();
         let Some((kind, payload)) = reader.next()? else { break };
-        if !matches!(kind, 2 | 4 | 5)
-            || !payload.ends_with(tail.as_bytes()) && kind != 4 && !contains(payload, tail.as_bytes())
-        {
+        let of_interest = match kind {
+            4 | 8 | 9 => true,
+            2 | 5 => contains(payload, tail.as_bytes()),
+            _ => false,
+        };
+        if !of_interest {
             continue;
         }
         let record = Record::take(kind, payload);
@@ -92,7 +125,13 @@ fn read(dir: &Path, url: &Url) -> Result<Story> {
             Record::Dropped { entry, outcome, at } if entry.url == *url => {
                 story.events.push(Event::bare(at, outcome.name()));
             }
+            Record::Held { host: whose, hold } if whose == host => {
+                // Held anew after a probe, it is held since the first time.
+                held = Some((held.map_or(hold.at, |(since, _)| since), hold));
+            }
+            Record::Rule(change, at) => traps.apply(&change, at),
             Record::Visited(visit) => {
+                held = held.filter(|(_, hold)| !ends_hold(&visit, &host, hold.reason));
                 for link in visit.links.iter().filter(|l| l.url == *url) {
                     story.links_to_it += 1;
                     wanted |= link.wanted;
@@ -125,7 +164,20 @@ fn read(dir: &Path, url: &Url) -> Result<Story> {
             _ => {}
         }
     }
+    let waits = story.events.last().map_or(wanted, |event| event.will_retry);
+    story.held = held.filter(|_| waits).map(|(since, hold)| Held {
+        reason: hold.reason.name(),
+        outcome: hold.trouble.map(Outcome::name),
+        since: since.to_string(),
+        attempts: hold.attempts,
+        next_try: hold.until.map(|at| at.to_string()),
+    });
+    let rule = traps.speaks_of(url).filter(|_| wanted && !story.seed && story.events.is_empty());
+    let rule = rule.and_then(|number| traps.rules().get(number as usize - 1));
+    story.rule = rule.map(|rule| Learned { number: rule.number, rule: rule.pattern.sentence() });
     story.state = match story.events.last() {
+        _ if story.rule.is_some() => "set aside",
+        _ if story.held.is_some() => "held",
         Some(event) if event.will_retry => "waiting to be tried again",
         Some(_) => "done",
         None if wanted => "waiting",
@@ -157,10 +209,33 @@ impl Event {
     }
 }
 
+fn tell_held(held: &Held) -> Result<()> {
+    let why = match held.reason {
+        "no_answer" => "the host did not answer",
+        "dns_failed" => "the name of the host could not be resolved",
+        "robots_unreachable" => "the robots.txt of the host could not be had",
+        _ => "the host, or its domain, is over budget: too little of it was new",
+    };
+    let outcome = held.outcome.map_or(String::new(), |o| format!(" ({o})"));
+    out::line(&format!("  because    {why}{outcome}"))?;
+    let attempts =
+        if held.attempts > 0 { format!(", {} attempts", thousands(held.attempts.into())) } else { String::new() };
+    out::line(&format!("  since      {}{attempts}", held.since))?;
+    let next = held.next_try.as_deref().unwrap_or("when the crawl is started again");
+    out::line(&format!("  next try   {next}"))
+}
+
 fn tell(story: &Story) -> Result<()> {
     out::line(&story.url)?;
     let seed = if story.seed { ", a seed" } else { "" };
     out::line(&format!("  state      {}{seed}", story.state))?;
+    if let Some(held) = &story.held {
+        tell_held(held)?;
+    }
+    if let Some(Learned { number, rule }) = &story.rule {
+        out::line(&format!("  because    rule {number}: {rule}"))?;
+        out::line(&format!("             (`rhumb traps DIR` shows why, `--undo {number}` fetches it after all)"))?;
+    }
     if story.links_to_it > 0 {
         let times = if story.links_to_it == 1 { "time" } else { "times" };
         out::line(&format!("  linked     {} {times}, first from", thousands(story.links_to_it)))?;

@@ -4,16 +4,20 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use rhumb_crawl::status::{cpu_ms, peak_rss_bytes};
+use rhumb_sim::hostile::{self, NETWORK};
 use rhumb_sim::virtual_time::{self, SimConfig, SimError, Story};
-use rhumb_sim::{Latency, LogConfig, Naming, ServeArgs, WebConfig, serve_blocking};
+use rhumb_sim::{
+    HostileConfig, HostileServer, Latency, LogConfig, Naming, ServeArgs, Server, WebConfig, serve_blocking,
+};
 
-use crate::cli::{SimArgs, SimCommand, SimRunArgs};
+use crate::cli::{SimArgs, SimCommand, SimHostileArgs, SimRunArgs};
 use crate::{Exit, out, usage};
 
 /// Serves until interrupted, or plays histories in virtual time.
 pub fn run(command: &SimCommand, as_json: bool) -> Result<Exit> {
     match command {
         SimCommand::Serve(args) => serve(args, as_json),
+        SimCommand::Hostile(args) => serve_hostile(args, as_json),
         SimCommand::Run(args) => play(args, as_json),
     }
 }
@@ -68,18 +72,70 @@ fn play(args: &SimRunArgs, as_json: bool) -> Result<Exit> {
 
 fn tell(story: &Story, cpu_s: f64, wall_s: f64) -> Result<()> {
     let Story { seed, hosts, web_pages, events, visits, robots, pages, urls, dropped, retries, .. } = story;
-    let Story { crashes, torn, rebuilt, checkpoints, checks, digest, .. } = story;
+    let Story { crashes, torn, rebuilt, checkpoints, checks, digest, held, .. } = story;
     let days = story.virtual_ms as f64 / 86_400_000.0;
     let end = if story.finished { "nothing left to do" } else { "time is up" };
     out::line(&format!(
         "seed {seed}: {hosts} hosts, {web_pages} pages; {days:.2} virtual days, {end}\n  \
-         {visits} visits ({robots} robots.txt, {retries} repeated), {pages} pages, {urls} URLs found, {dropped} given up\n  \
+         {visits} visits ({robots} robots.txt, {retries} repeated), {pages} pages, {urls} URLs found, {dropped} given up, {held} held\n  \
          {crashes} crashes ({torn} in a write, {rebuilt} with the checkpoint damaged), {checkpoints} checkpoints\n  \
          {checks} checks, no promise broken; {events} events, {:.0} a CPU-second; {cpu_s:.1} CPU-s, {wall_s:.1} s, peak {} MiB\n  \
          digest {digest}",
         *events as f64 / cpu_s.max(0.001),
         peak_rss_bytes() >> 20,
     ))
+}
+
+fn serve_hostile(args: &SimHostileArgs, as_json: bool) -> Result<Exit> {
+    let log = LogConfig { memory: false, file: args.log.clone() };
+    let config = HostileConfig { port: args.port, tls_port: Some(args.tls_port), log };
+    let foes = HostileServer::start(config).map_err(taken).context("serve the hostile web")?;
+    if let (Some(file), Some(pem)) = (&args.ca, foes.ca_pem()) {
+        std::fs::write(file, pem).with_context(|| format!("write {}", file.display()))?;
+    }
+    let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut serve = ServeArgs::new(args.hosts, 20, 1, any, Some(args.dns));
+    serve.server.dns_config.others = Some(foes.names());
+    serve_blocking(serve, |server| {
+        // Whoever started this may have stopped reading; the web is served all the same.
+        let _ = tell_hostile(args, &foes, server, as_json);
+    })
+    .map_err(taken)
+    .context("serve the hostile web")?;
+    Ok(Exit::Done)
+}
+
+/// Where the hostile web is, and how to crawl it.
+fn tell_hostile(args: &SimHostileArgs, foes: &HostileServer, server: &Server, as_json: bool) -> Result<()> {
+    let good = (0..server.web().hosts()).map(|host| server.web().url(host, 0));
+    let seeds: Vec<String> = hostile::kinds().flat_map(|kind| kind.seeds(foes.place())).chain(good).collect();
+    let dns = server.dns_addr().map(|a| a.to_string()).unwrap_or_default();
+    if as_json {
+        let kind = |k: &hostile::Kind| serde_json::json!({ "name": k.name, "group": k.group, "host": k.host(), "about": k.about });
+        return out::json(&serde_json::json!({
+            "dns": dns, "port": foes.place().port, "tls_port": foes.place().tls_port, "network": NETWORK, "seeds": seeds,
+            "kinds": hostile::kinds().map(kind).collect::<Vec<_>>(),
+        }));
+    }
+    if args.seeds {
+        return out::line(&seeds.join("\n"));
+    }
+    for kind in hostile::kinds() {
+        out::line(&format!("  {:<32} {}", kind.url("/", foes.place()).trim_end_matches('/'), kind.about))?;
+    }
+    out::line(&format!(
+        "Serving {} hostile hosts and {} that behave; names are resolved by {dns}. Crawl one of them with:\n  \
+         rhumb crawl {} --dns {dns} --allow-net {NETWORK} --delay 100ms\n--seeds prints all their addresses. Ctrl-C stops it.",
+        hostile::kinds().count(),
+        server.web().hosts(),
+        seeds[0],
+    ))
+}
+
+/// A port that is taken is the user's to change.
+fn taken(e: std::io::Error) -> anyhow::Error {
+    use std::io::ErrorKind::{AddrInUse, AddrNotAvailable, InvalidInput};
+    if matches!(e.kind(), InvalidInput | AddrInUse | AddrNotAvailable) { usage(e.to_string()) } else { e.into() }
 }
 
 fn serve(args: &SimArgs, as_json: bool) -> Result<Exit> {
@@ -107,10 +163,7 @@ fn serve(args: &SimArgs, as_json: bool) -> Result<Exit> {
         // Whoever started this may have stopped reading; the web is served all the same.
         let _ = told;
     })
-    .map_err(|e| match e.kind() {
-        std::io::ErrorKind::InvalidInput | std::io::ErrorKind::AddrInUse | std::io::ErrorKind::AddrNotAvailable => usage(e.to_string()),
-        _ => e.into(),
-    })
+    .map_err(taken)
     .context("serve the synthetic web")?;
     trusted?;
     Ok(Exit::Done)

@@ -40,12 +40,14 @@ pub fn run(dir: &Path, json: bool) -> Result<Exit> {
     if json {
         out::json(&status)?;
     } else {
-        let headline = match status.state {
-            "finished" => "Finished: nothing is left to visit.".to_string(),
+        let figures = Figures::of(&status)?;
+        let headline = match (status.state, display::held(&figures)) {
+            ("finished", Some(held)) => format!("Finished; {held}. Run it again to try them."),
+            ("finished", None) => "Finished: nothing is left to visit.".to_string(),
             _ => format!("Stopped. To go on: rhumb crawl --dir {}", out::shell(dir)),
         };
         out::line(&headline)?;
-        out::line(&display::summary(&Figures::of(&status)?))?;
+        out::line(&display::summary(&figures))?;
     }
     Ok(Exit::Done)
 }

@@ -3,6 +3,8 @@
 //! - `life_of_a_url`: one URL's walk through the whole program, step by step.
 //! - `polite`: connections, gaps, robots.txt, per-address limits, no idle workers; from the server's log.
 //! - `crash`: SIGKILL at random instants, failing and torn writes, damaged files; nothing lost, nothing twice.
+//! - `held`: hosts that do not answer or bring nothing new, with their URLs: shown, and tried again.
+//! - `traps`: sites that make up URLs without end: what is learned of them, shown, undone.
 //! - `web`: TLS, HTTP/2, redirects, conditional requests, decoding, odd servers.
 //! - `hostile`: every mistake and attack of the hostile web at once, beside hosts that behave.
 //! - `wire`: the hostile web below HTTP: TLS, HTTP/2 and DNS, kind by kind.
@@ -16,6 +18,7 @@ mod cli;
 mod common;
 mod conformance;
 mod crash;
+mod held;
 mod hostile;
 mod life_of_a_url;
 mod polite;

@@ -361,7 +361,7 @@ fn while_the_rules_cannot_be_had_nothing_is_fetched() {
         let result = json(&run_within(&mut command, Duration::from_secs(30)), 0);
 
         assert_eq!(result["pages"], 4, "the other host's");
-        assert!(result["outcomes"]["robots_unreachable"].as_u64() >= Some(1), "{}", result["outcomes"]);
+        assert!(result["held"]["robots_unreachable"]["urls"].as_u64() >= Some(1), "{}", result["held"]);
         let log = requests_to(&server, 0);
         assert!(log.iter().all(|e| e.path == "/robots.txt"), "{log:?}");
         assert_eq!(log.len(), 3, "as often as the configuration says");
@@ -480,7 +480,7 @@ fn rules_that_lead_nowhere_close_the_host_and_end() {
         let mut command = crawl_all(&server, &place, &all_hosts(web)[..4], &["--delay", "10ms"]);
         with_config(&mut command, &place, IMPATIENT);
         let result = json(&run_within(&mut command, Duration::from_secs(40)), 1);
-        assert_eq!(result["outcomes"]["robots_unreachable"], 4, "{away}: {}", result["outcomes"]);
+        assert_eq!(result["held"]["robots_unreachable"]["urls"], 4, "{away}: {}", result["held"]);
         assert!(server.log().iter().all(|e| ["/robots.txt", "/broken.txt"].contains(&&*e.path)), "{:?}", server.log());
         Seen::new(&server, 10).delay_is_kept();
     }
@@ -508,7 +508,7 @@ fn half_a_file_of_rules_is_no_rules() {
     command.args(["crawl", "--json", "--delay", "10ms", &format!("http://{address}/")]).arg("--dir").arg(&place.dir);
     with_config(&mut command, &place, IMPATIENT);
     let result = json(&run_within(&mut command, Duration::from_secs(30)), 1);
-    assert_eq!(result["outcomes"]["robots_unreachable"], 1, "{}", result["outcomes"]);
+    assert_eq!(result["held"]["robots_unreachable"]["urls"], 1, "{}", result["held"]);
     let lines: Vec<String> = heard.try_iter().collect();
     assert!(lines.iter().all(|l| l.starts_with("GET /robots.txt ")), "{lines:?}");
 }

@@ -122,6 +122,7 @@ fn step(frontier: &mut Frontier, now: &mut Timestamp, robots_visits: &mut u64) -
                 *robots_visits += 1;
             }
             Next::Drop(entry, _) => frontier.dropped_in_log(&entry)?,
+            Next::Hold(host, hold) => frontier.held_in_log(&host, &hold)?,
             Next::WaitUntil(at) if at.0 < u64::MAX => *now = at.max(*now),
             Next::WaitUntil(_) => {}
             Next::Idle => return Ok(false),

@@ -1,10 +1,13 @@
-//! `rhumb demo`: a built-in web on loopback, crawled politely at a demo's pace, and what came out of it.
+//! `rhumb demo`: a built-in web on loopback, hostile hosts included, crawled at a demo's pace, and what came out of it.
+
+mod hostile;
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use rhumb_core::filter::Scope;
-use rhumb_sim::{Latency, Server, ServerConfig, Web, WebConfig};
+use rhumb_sim::hostile::NETWORK;
+use rhumb_sim::{DnsConfig, HostileConfig, HostileServer, Latency, Server, ServerConfig, Web, WebConfig};
 
 use super::crawl::{Plan, seed};
 use crate::cli::DemoArgs;
@@ -15,6 +18,8 @@ use crate::{Exit, out, usage};
 
 const HOSTS: u64 = 24;
 const PAGES: u64 = 16;
+/// Whatever the hostile hosts come up with, a demonstration ends.
+const DEMO_MS_MAX: u64 = 25_000;
 
 /// Serves, crawls, shows.
 pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
@@ -36,7 +41,10 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
     };
     let web = Web::new(web).context("make the synthetic web")?;
     let any = "127.0.0.1:0".parse().context("an address")?;
-    let server = ServerConfig { listen: any, dns: Some(any), ..ServerConfig::default() };
+    let foes = HostileServer::start(HostileConfig { tls_port: Some(0), ..HostileConfig::default() });
+    let foes = foes.context("start the hostile web")?;
+    let dns_config = DnsConfig { others: Some(foes.names()), ..DnsConfig::default() };
+    let server = ServerConfig { listen: any, dns: Some(any), dns_config, ..ServerConfig::default() };
     let server = Server::start(web, server).context("start the synthetic web")?;
     let dir = match &args.dir {
         Some(dir) => dir.clone(),
@@ -46,21 +54,37 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
     config.crawl.scope = Scope::Any;
     config.politeness.delay = Span(std::time::Duration::from_millis(300));
     config.politeness.per_ip = 0;
-    config.net.allow = vec!["127.0.0.0/8".to_string()];
+    // Only where the two webs live: the redirects to "this machine" lead elsewhere.
+    config.net.allow = vec!["127.0.0.1".to_string(), NETWORK.to_string()];
     config.dns.servers = server.dns_addr().into_iter().collect();
+    impatient(&mut config);
     let first = server.web().url(0, 0);
     if !as_json {
-        out::note(&format!("A web of {HOSTS} hosts is up on loopback; crawling it from {first}"));
-        out::note(&format!("into {}.", dir.display()));
+        let bad = hostile::kinds().len();
+        out::note(&format!(
+            "A web of {HOSTS} hosts is up on loopback, and {bad} hostile ones beside it; crawling them from"
+        ));
+        out::note(&format!("{first} into {}.", dir.display()));
     }
-    let plan = Plan::new(dir.clone(), config, vec![seed(&first)?]);
+    let mut seeds = vec![seed(&first)?];
+    for kind in hostile::kinds() {
+        for url in kind.seeds(foes.place()) {
+            seeds.push(seed(&url)?);
+        }
+    }
+    let plan = Plan::new(dir.clone(), config, seeds);
     let (_, status) = plan.carry_out(!as_json)?;
+    let rows = hostile::rows(&dir, &foes)?;
     if as_json {
-        out::json(&status)?;
+        let mut all = serde_json::to_value(&status)?;
+        all["hostile"] = serde_json::to_value(&rows)?;
+        out::json(&all)?;
         return Ok(Exit::Done);
     }
     let shown = out::shell(&dir);
     out::line(&display::summary(&Figures::of(&status)?))?;
+    out::line(&format!("\n{}", hostile::table(&rows)))?;
+    out::line("  None of them cost the other hosts anything, and none was let into this machine.")?;
     let archive = std::fs::read_dir(dir.join("archive")).into_iter().flatten().flatten().map(|e| e.path());
     let archive = archive.filter(|p| p.extension().is_some_and(|e| e == "gz")).min();
     out::line("\nWhat came out, and what to try next:")?;
@@ -71,9 +95,21 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
     }
     out::line(&format!("  the story of one page               rhumb explain {shown} {first}"))?;
     out::line(&format!("  the figures again                   rhumb status {shown}"))?;
+    out::line(&format!("  what was learned of the traps       rhumb traps {shown}"))?;
     out::line("  a web of your own to crawl          rhumb sim serve --hosts 100 --pages 50 --dns 127.0.0.1:5353")?;
     out::line("  a real site, politely               rhumb crawl https://example.org/ --limit 100")?;
     Ok(Exit::Done)
+}
+
+/// Short patience, so that hosts that never answer are done with in seconds.
+fn impatient(config: &mut Config) {
+    let ms = |ms| Span(std::time::Duration::from_millis(ms));
+    let (p, f) = (&mut config.politeness, &mut config.fetch);
+    (p.delay_factor, p.host_failures, p.failure_pause) = (2.0, 3, ms(100));
+    (p.backoff_first, p.backoff_max, p.retry_after_max, p.attempts_rate_limited) = (ms(500), ms(1_000), ms(1_000), 3);
+    (f.tls, f.head, f.rate_window, f.total) = (ms(1_000), ms(1_000), ms(1_000), ms(8_000));
+    (config.dns.waits, config.dns.tcp) = (vec![ms(500), ms(1_000)], ms(1_000));
+    config.crawl.max_time = Some(ms(DEMO_MS_MAX));
 }
 
 fn new_directory() -> Result<PathBuf> {

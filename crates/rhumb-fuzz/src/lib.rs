@@ -25,6 +25,9 @@ mod config;
 #[path = "../../rhumb/src/credentials.rs"]
 #[allow(dead_code, missing_docs)]
 mod credentials;
+#[path = "../../rhumb/src/files.rs"]
+#[allow(dead_code, missing_docs)]
+mod files;
 #[path = "../../rhumb/src/memory.rs"]
 #[allow(dead_code)]
 mod memory;

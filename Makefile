@@ -96,7 +96,7 @@ fuzz-smoke: ## each fuzz target for 10 seconds
 	$(PYTHON) fuzz/run.py $(TARGET) --seconds 10 $(ARGS)
 
 hostile: ## hosts that behave, alone and beside the whole hostile web, five times in turn (about 5 minutes); OUT=file keeps the figures
-	RHUMB_HOSTILE=$(abspath $(or $(OUT),target/hostile.json)) cargo test $(LOCKED) --release -p rhumb --test suite hostile::measured -- --ignored --nocapture
+	RHUMB_HOSTILE=$(abspath $(or $(OUT),target/hostile.json)) cargo test $(LOCKED) -p rhumb --test suite hostile::measured -- --ignored --nocapture
 
 bench-peers: ## processor time per page beside wget2 and Scrapy (about 10 minutes, nearly all of it Scrapy); ARGS=--json keeps the result
 	$(PYTHON) bench/peers.py $(ARGS)

@@ -134,8 +134,10 @@ impl<R: Read> Source<R> {
         Ok(Next::Member)
     }
 
-    /// The first stored bytes not used, to be shown.
-    pub(crate) fn peek_raw(&self) -> &[u8] {
+    /// The first stored bytes not used, to be shown: `n` (a few) if there are as many, however they come in.
+    pub(crate) fn peek_raw(&mut self, n: usize) -> &[u8] {
+        // An error of the reader is met again by whoever reads on.
+        let _ = self.want_raw(n);
         &self.raw[self.raw_at..self.raw_end]
     }
 

@@ -11,13 +11,14 @@ endif
 
 PYTHON ?= python3
 KILLS  ?= 200
+FLIPS  ?= 1000
 SEED   ?= $(shell date +%s)
 
 HOSTS  ?= 1000000
 # bash has a SECONDS of its own, which reaches us from nowhere but the command line.
 FUZZ_SECONDS = $(if $(filter command line,$(origin SECONDS)),$(SECONDS),600)
 
-.PHONY: help test tidy ci fmt clippy doc deny sim sim-smoke kill tools fuzz fuzz-smoke bench-peers bench-sizes bench-scale clean
+.PHONY: help test tidy ci fmt clippy doc deny sim sim-smoke kill hostile faults flips tools fuzz fuzz-smoke bench-peers bench-sizes bench-scale clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,12 +80,23 @@ kill: .venv/installed ## the long kill matrix: KILLS (200) instants from SEED (t
 	@echo "RHUMB_KILLS=$(KILLS) RHUMB_SEED=$(SEED)"
 	RHUMB_KILLS=$(KILLS) RHUMB_SEED=$(SEED) tests/run.sh --test suite crash
 
+faults: .venv/installed ## the long fault matrix: every single write and look failing, a minute of SIGSTOP, and make flips
+	@echo "RHUMB_FLIPS=$(FLIPS) RHUMB_SEED=$(SEED)"
+	NEXTEST_PROFILE=long RHUMB_FULL=1 RHUMB_STOP_SECONDS=60 RHUMB_FLIPS=$(FLIPS) RHUMB_SEED=$(SEED) tests/run.sh --test suite crash
+
+flips: ## FLIPS (1,000) single bits from SEED (the clock) in all files of a crawl; REPORT=file keeps the result
+	@echo "RHUMB_FLIPS=$(FLIPS) RHUMB_SEED=$(SEED)"
+	NEXTEST_PROFILE=long RHUMB_FLIPS=$(FLIPS) RHUMB_SEED=$(SEED) $(if $(REPORT),RHUMB_REPORT=$(abspath $(REPORT))) tests/run.sh --test suite crash::flips
+
 # What the corpora hold is replayed by every test run; this looks for more. Needs a nightly toolchain, cargo-fuzz and a C++ compiler.
 fuzz: ## each fuzz target (or TARGET) for SECONDS (600), summary in target/fuzz/summary.json; ARGS=--keep grows the corpora
 	$(PYTHON) fuzz/run.py $(TARGET) --seconds $(FUZZ_SECONDS) $(ARGS)
 
 fuzz-smoke: ## each fuzz target for 10 seconds
 	$(PYTHON) fuzz/run.py $(TARGET) --seconds 10 $(ARGS)
+
+hostile: ## hosts that behave, alone and beside the whole hostile web, five times in turn (about 5 minutes); OUT=file keeps the figures
+	RHUMB_HOSTILE=$(abspath $(or $(OUT),target/hostile.json)) cargo test $(LOCKED) --release -p rhumb --test suite hostile::measured -- --ignored --nocapture
 
 bench-peers: ## processor time per page beside wget2 and Scrapy (about 10 minutes, nearly all of it Scrapy); ARGS=--json keeps the result
 	$(PYTHON) bench/peers.py $(ARGS)
@@ -106,6 +118,8 @@ clean: ## remove what was built and installed here
 
 .venv/installed: tests/requirements.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "installing python3-venv (apt)"; apt-get update -qq && apt-get install -y -qq python3-venv; }
+	@ls /usr/lib*/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || { echo "installing faketime (apt)"; \
+	  { apt-get update -qq && apt-get install -y -qq faketime; } >/dev/null 2>&1 || echo "faketime cannot be installed: the clock is not set in tests"; }
 	@echo "installing warcio and cdxj-indexer into .venv (pip)"
 	@rm -rf .venv && $(PYTHON) -m venv .venv
 	@.venv/bin/pip install -q --disable-pip-version-check -r tests/requirements.txt

@@ -22,7 +22,7 @@ use crate::record::Record;
 use crate::seen::ContentSeen;
 use crate::sieve::{FingerprintSet, Offered, Sieve, SieveConfig, SieveDone, SieveWork};
 use crate::sitemap::{SITEMAPS_MAX, SitemapLevel};
-use crate::url::Url;
+use crate::url::{Fingerprint, Url};
 use crate::visit::{Entry, LinkKind, VisitRecord};
 
 /// Where the state keeps its files.
@@ -362,6 +362,7 @@ impl Crawl {
     pub fn save(&mut self) -> Result<Saved> {
         let mut unsynced = Vec::new();
         let mut into = Vec::new();
+        into.put_u64(Fingerprint::key());
         into.put_u64(u64::from(self.position.segment));
         into.put_u64(self.position.offset);
         for end in [self.archive_end, self.index_end] {
@@ -403,6 +404,9 @@ impl Crawl {
     }
 
     fn load_counts(&mut self, from: &mut Take<'_>) -> Result<(), Malformed> {
+        if from.u64()? != Fingerprint::key() {
+            return Err(Malformed("it was made with another key; the log is folded anew"));
+        }
         self.position = Position { segment: from.u32()?, offset: from.u64()? };
         for end in [&mut self.archive_end, &mut self.index_end] {
             *end = ArchiveEnd { file: from.u32()?, offset: from.u64()? };

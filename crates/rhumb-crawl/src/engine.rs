@@ -19,10 +19,9 @@ use rhumb_core::record::Record;
 use rhumb_core::traps::{Rule, RuleChange, State};
 use rhumb_core::url::{Host, Normalizer, Url};
 use rhumb_core::visit::{Entry, Visit};
-use rhumb_store::archive::{self, Archive, ArchiveIndex};
-use rhumb_store::codec::Malformed;
+use rhumb_store::archive::{Archive, ArchiveIndex};
 use rhumb_store::disk::Disk;
-use rhumb_store::log::{Log, LogReader, Position};
+use rhumb_store::log::{Log, Position};
 use rhumb_store::warc::{RecordIds, RecordWriter};
 use rhumb_store::{StoreError, checkpoint};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -30,11 +29,12 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::background::{DnsIdle, in_background};
 use crate::bus::{Bus, LocalBus};
-use crate::clock::Clock;
+use crate::clock::{Anchor, Clock};
 use crate::dns::{Answer, DnsError, Resolver};
 use crate::fetch::budget::{self, PageBudget};
 use crate::fetch::{Fetcher, tls};
 use crate::pipeline::{self, Finished, Tools};
+use crate::recover;
 use crate::settings::Settings;
 use crate::shard::{Command, Shard};
 use crate::status::{self, Answering, Request, RuleReport, Shared, Status};
@@ -101,8 +101,10 @@ pub struct Engine {
     received: Batch,
     /// Whether the sieve has more for the frontier than one turn should take.
     more_to_pass: bool,
-    /// What opening found that people should know.
+    /// What was wrong with the state on disk, which was therefore made anew from the log.
     pub notes: Vec<String>,
+    /// Visits that the log spoke of and whose archive bytes a power loss took: they are made again.
+    pub visits_lost: u64,
 }
 
 impl Engine {
@@ -110,25 +112,39 @@ impl Engine {
     /// crash left half-done.
     pub fn open(root: &Path, disk: Arc<dyn Disk>, settings: Settings) -> Result<Engine, CrawlError> {
         let mut notes = Vec::new();
-        let (mut crawl, checkpoint_number) = load_checkpoint(&disk, &settings, &mut notes)?;
+        let (mut crawl, checkpoint_number) = recover::load_checkpoint(&disk, &settings, &mut notes)?;
+        let mut from_checkpoint = checkpoint_number > 0;
         let log = Log::open(disk.clone(), crawl.position, settings.log_segment_bytes)?;
         let fresh = log.position() == Position::START;
         let mut checkpoint_position = crawl.position;
         let mut bus = LocalBus::new();
-        match replay(&disk, &mut crawl, &mut bus) {
+        match recover::replay(&disk, &mut crawl, &mut bus) {
             Err(CrawlError::Store(e)) if e.is_in_derived_state() && checkpoint_number > 0 => {
-                crawl = without_checkpoint(&disk, &settings, &e.to_string(), &mut notes)?;
-                (bus, checkpoint_position) = (LocalBus::new(), crawl.position);
-                replay(&disk, &mut crawl, &mut bus)?;
+                crawl = recover::without_checkpoint(&disk, &settings, &e.to_string(), &mut notes)?;
+                (bus, checkpoint_position, from_checkpoint) = (LocalBus::new(), crawl.position, false);
+                recover::replay(&disk, &mut crawl, &mut bus)?;
             }
             replayed => replayed?,
         }
-        let died = crawl.died_by(Timestamp::now());
+        let anchor = disk.read(Anchor::FILE).ok().and_then(|bytes| Anchor::from_text(&bytes));
+        let clock = Clock::start(crawl.last_alive, anchor.as_ref());
+        let died = crawl.died_by(clock.now());
         crawl.frontier.recover(died);
-        let archive = Archive::open(disk.clone(), crawl.archive_end, settings.archive_file_bytes)?;
+        let archive = match Archive::open(disk.clone(), crawl.archive_end, settings.archive_file_bytes) {
+            Err(e @ StoreError::Corrupt { .. }) => {
+                drop(log);
+                let visits_lost =
+                    if from_checkpoint { recover::cut_to_archive(&disk, checkpoint_position)? } else { 0 };
+                if visits_lost == 0 {
+                    return Err(e.into());
+                }
+                let engine = Engine::open(root, disk, settings)?;
+                return Ok(Engine { visits_lost, ..engine });
+            }
+            opened => opened?,
+        };
         let mut index = ArchiveIndex::open(disk.clone(), crawl.index_end)?;
-        complete_index(&disk, &mut index, checkpoint_position, crawl.index_end)?;
-        let clock = Clock::start(crawl.last_alive);
+        recover::complete_index(&disk, &mut index, checkpoint_position, crawl.index_end)?;
         let filter = Filter::new(settings.filter.clone())?;
         let mut engine = Engine {
             root: root.to_path_buf(),
@@ -150,6 +166,7 @@ impl Engine {
             received: Batch::default(),
             more_to_pass: false,
             notes,
+            visits_lost: 0,
         };
         engine.widen_filter();
         if fresh {
@@ -160,6 +177,11 @@ impl Engine {
 
     /// Puts URLs of the user's into the log, unless they are there already.
     pub fn add_seeds(&mut self, urls: &[Url]) -> Result<(), CrawlError> {
+        let added = self.record_seeds(urls);
+        self.forget_damaged_state(added)
+    }
+
+    fn record_seeds(&mut self, urls: &[Url]) -> Result<(), CrawlError> {
         for url in urls {
             if !self.crawl.has_seed(url) {
                 let mut entry = Entry::new(url.clone(), 0);
@@ -196,17 +218,24 @@ impl Engine {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|e| CrawlError::System("start the runtime", e))?;
         let ended = runtime.block_on(self.drive(stop));
-        // Blocking work of abandoned visits must not hold the process.
-        runtime.shutdown_timeout(Duration::from_secs(1));
-        if let Err(CrawlError::Store(e)) = &ended
-            && e.is_in_derived_state()
-        {
-            // With the checkpoints gone the next start makes all of it anew from the log.
-            checkpoint::discard_all(&*self.disk)?;
+        if matches!(&ended, Err(CrawlError::Store(e)) if e.is_in_derived_state()) {
+            // Whoever opens the crawl again must not meet what this one is still writing.
+            drop(runtime);
+        } else {
+            // Blocking work of abandoned visits must not hold the process.
+            runtime.shutdown_timeout(Duration::from_secs(1));
         }
-        let end = ended?;
+        let end = self.forget_damaged_state(ended)?;
         let status = self.status.lock().expect("nobody panics while copying the status").clone();
         Ok((end, status))
+    }
+
+    /// With the checkpoints gone the next start makes all derived state anew from the log.
+    fn forget_damaged_state<T>(&self, done: Result<T, CrawlError>) -> Result<T, CrawlError> {
+        if matches!(&done, Err(CrawlError::Store(e)) if e.is_in_derived_state()) {
+            checkpoint::discard_all(&*self.disk)?;
+        }
+        done
     }
 
     async fn drive(&mut self, mut stop: watch::Receiver<bool>) -> Result<End, CrawlError> {
@@ -250,6 +279,9 @@ impl Engine {
         let mut arrived = Vec::with_capacity(256);
         let mut ending: Option<(End, Instant)> = None;
         let mut stoppable = true;
+        if let Some(anchor) = Anchor::of(&self.clock) {
+            self.disk.replace(Anchor::FILE, anchor.to_text().as_bytes())?;
+        }
         self.record(&Record::Opened(self.clock.now()))?;
         self.publish("running");
         loop {
@@ -544,7 +576,7 @@ impl Engine {
     }
 
     /// Writes the state, so that the next start need not read the log up to here, and waits for it.
-    fn checkpoint(&mut self) -> Result<(), CrawlError> {
+    pub fn checkpoint(&mut self) -> Result<(), CrawlError> {
         let saved = self.save()?;
         self.archive.sync()?;
         self.index.sync()?;
@@ -585,7 +617,8 @@ impl Engine {
         let (large, budget) = (Arc::new(Semaphore::new(large)), PageBudget::new(rest));
         let fetcher = || {
             let fetcher = Fetcher::new(fetch.clone(), &self.settings.agent, guard.clone(), tls.clone());
-            fetcher.with_budget(budget.clone())
+            let fetcher = fetcher.with_budget(budget.clone());
+            fetcher.with_secrets(self.settings.credentials.clone(), self.settings.cookies)
         };
         let tools = |number: usize| Tools {
             fetcher: fetcher(),
@@ -628,8 +661,6 @@ enum Asked {
 
 /// URLs that the sieve found to be new are passed on so many in a turn.
 const THROUGH_MAX: usize = 1_000;
-/// A sieve with more keys is not flushed by a replay.
-const FLUSH_KEYS_MAX: u64 = 1 << 20;
 const SETTLE: Duration = Duration::from_secs(2);
 
 /// When what is to be done besides visits.
@@ -660,96 +691,6 @@ impl Chores {
         let first = if self.syncing { self.tick } else { self.tick.min(self.sync) };
         if self.checkpointing { first } else { first.min(self.checkpoint) }
     }
-}
-
-fn load_checkpoint(
-    disk: &Arc<dyn Disk>,
-    settings: &Settings,
-    notes: &mut Vec<String>,
-) -> Result<(Crawl, u64), CrawlError> {
-    disk.make_dir("state")?;
-    let found = checkpoint::load(&**disk)?;
-    let trouble = match found {
-        checkpoint::Found::None => {
-            let crawl = Crawl::new(disk.clone(), &settings.crawl)?;
-            crawl.remove_strays(&**disk)?;
-            return Ok((crawl, 0));
-        }
-        checkpoint::Found::Whole(number, body) => match Crawl::load(disk.clone(), &settings.crawl, &body) {
-            Ok(crawl) => {
-                crawl.remove_strays(&**disk)?;
-                return Ok((crawl, number));
-            }
-            // Derived state that does not read back is made anew from the log.
-            Err(e @ (StoreError::Corrupt { .. } | StoreError::Version { .. } | StoreError::Io { .. })) => e.to_string(),
-            Err(e) => return Err(e.into()),
-        },
-        checkpoint::Found::Unusable(why) => why,
-    };
-    Ok((without_checkpoint(disk, settings, &trouble, notes)?, 0))
-}
-
-/// A crawl that knows nothing, because what it knew does not read back: the log will tell it.
-fn without_checkpoint(
-    disk: &Arc<dyn Disk>,
-    settings: &Settings,
-    trouble: &str,
-    notes: &mut Vec<String>,
-) -> Result<Crawl, CrawlError> {
-    notes.push(format!("{trouble}; the state is made anew from the log"));
-    checkpoint::discard_all(&**disk)?;
-    let crawl = Crawl::new(disk.clone(), &settings.crawl)?;
-    crawl.remove_strays(&**disk)?;
-    Ok(crawl)
-}
-
-/// Folds the records behind the checkpoint.
-fn replay(disk: &Arc<dyn Disk>, crawl: &mut Crawl, bus: &mut dyn Bus) -> Result<(), CrawlError> {
-    // A large sieve makes its filter anew, which takes seconds: the crawl need not wait for it.
-    crawl.work_elsewhere();
-    let mut reader = LogReader::open(disk.clone(), crawl.position)?;
-    let (mut found, mut received) = (Batch::default(), Batch::default());
-    loop {
-        let at = reader.position();
-        let Some((kind, payload)) = reader.next()? else { break };
-        let record = Record::take(kind, payload).map_err(|Malformed(what)| {
-            StoreError::corrupt(&rhumb_store::log::segment_name(at.segment), at.offset, what)
-        })?;
-        crawl.fold(&record, reader.position(), &mut found)?;
-        bus.send(&mut found);
-        while bus.receive(&mut received) {
-            crawl.receive(&received)?;
-        }
-        if crawl.must_wait() {
-            crawl.work()?;
-        }
-    }
-    // What the sieve holds back is let through, so that the figures are those of a crawl that goes on; unless it takes long.
-    if crawl.sieve.len() < FLUSH_KEYS_MAX { Ok(crawl.flush()?) } else { Ok(()) }
-}
-
-/// Writes the index lines of records behind the checkpoint; of all records, if the index is not what the checkpoint says.
-fn complete_index(
-    disk: &Arc<dyn Disk>,
-    index: &mut ArchiveIndex,
-    checkpoint: Position,
-    expected: archive::ArchiveEnd,
-) -> Result<(), CrawlError> {
-    let whole = index.end() == expected;
-    let from = if whole { checkpoint } else { Position::START };
-    let names: std::collections::BTreeMap<u32, String> = archive::files(&**disk)?.into_iter().collect();
-    let first_file = if whole { 0 } else { expected.file };
-    let mut reader = LogReader::open(disk.clone(), from)?;
-    while let Some((kind, payload)) = reader.next()? {
-        // Only finished visits lie in the archive. What does not read was reported by the replay.
-        let Ok(Record::Visited(visit)) = Record::take(kind, payload) else { continue };
-        if let Some(place) = visit.archived.filter(|p| p.file >= first_file)
-            && let Some(name) = names.get(&place.file)
-        {
-            index.add(place.file, name, &pipeline::index_line(&visit, &place, name))?;
-        }
-    }
-    Ok(index.commit()?)
 }
 
 /// The first record of every archive file.

@@ -12,6 +12,7 @@ pub mod fetch;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod pipeline;
+mod recover;
 pub mod settings;
 mod shard;
 pub mod status;

@@ -11,7 +11,7 @@ use rhumb_core::page::coding::DecodeLimits;
 use rhumb_core::url::NormalizeOptions;
 
 use crate::dns::DnsConfig;
-use crate::fetch::FetchLimits;
+use crate::fetch::{Credential, FetchLimits};
 
 /// Everything that is settled before a crawl begins.
 #[derive(Clone, Debug)]
@@ -38,6 +38,10 @@ pub struct Settings {
     pub tls_hosts_max: usize,
     /// A PEM file of further certificate authorities.
     pub authorities: Option<PathBuf>,
+    /// `Authorization` for some origins.
+    pub credentials: Vec<Credential>,
+    /// Whether cookies are kept and sent back to the origin that set them.
+    pub cookies: bool,
     /// Visits under way at once.
     pub workers: usize,
     /// Threads that carry them out.

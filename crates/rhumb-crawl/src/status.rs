@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -235,8 +236,7 @@ impl Request {
     }
 }
 
-/// Answers on the socket of a running crawl: whoever connects and sends a [`Request`] gets one JSON document. Whoever may enter the
-/// directory may ask.
+/// Answers on the socket of a running crawl: whoever connects and sends a [`Request`] gets one JSON document.
 pub(crate) struct Answering {
     path: PathBuf,
     task: tokio::task::JoinHandle<()>,
@@ -247,6 +247,8 @@ impl Answering {
         let path = root.join(SOCKET);
         let _ = std::fs::remove_file(&path);
         let listener = at_socket(root, |short| UnixListener::bind(short))?;
+        // It takes orders, from the user alone.
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
         let task = tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let mut line = String::new();

@@ -22,6 +22,12 @@ pub mod warc;
 #[path = "../../rhumb/src/config.rs"]
 #[allow(dead_code, missing_docs)]
 mod config;
+#[path = "../../rhumb/src/credentials.rs"]
+#[allow(dead_code, missing_docs)]
+mod credentials;
+#[path = "../../rhumb/src/files.rs"]
+#[allow(dead_code, missing_docs)]
+mod files;
 #[path = "../../rhumb/src/memory.rs"]
 #[allow(dead_code)]
 mod memory;

@@ -1,7 +1,8 @@
-//! A disk that fails on purpose: the n-th change of a crawl directory goes wrong, for any n.
+//! A disk that fails on purpose: the n-th change of a crawl directory goes wrong, or the n-th look at it, for any n.
 //!
-//! It lies over another [`Disk`] and counts what changes files: create, append, sync, rename, remove, truncate. Reading is
-//! never disturbed. What goes wrong follows from n and the mode alone, so a found n is a test.
+//! It lies over another [`Disk`] and counts either what changes files (create, append, sync, rename, remove, truncate,
+//! making directories) or what looks at them (open, read, length, second handles, listing); the other kind is never
+//! disturbed. What goes wrong follows from n and the mode alone, so a found n is a test.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +21,8 @@ pub enum Failure {
     /// The disk is full from here on: an append leaves what still fitted, nothing more can be created or appended.
     /// Renaming, removing and cutting go on.
     Full,
+    /// Looks at files are counted instead of changes, and this one fails; those after it succeed.
+    Unreadable,
 }
 
 /// See the module's header.
@@ -67,6 +70,9 @@ impl FailingDisk {
 
 impl Plan {
     fn turn(&self, verb: &'static str, name: &str) -> Turn {
+        if matches!(verb, "open" | "read" | "measure" | "share" | "list") != (self.failure == Failure::Unreadable) {
+            return Turn::Go;
+        }
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         let n = self.done.fetch_add(1, Ordering::SeqCst) + 1;
         journal.push(format!("{verb} {name}"));
@@ -75,6 +81,9 @@ impl Plan {
         match self.failure {
             Failure::Fail if n == self.at && self.at != 0 => {
                 Turn::Stop(0, io::Error::other("a write fails on purpose"))
+            }
+            Failure::Unreadable if n == self.at && self.at != 0 => {
+                Turn::Stop(0, io::Error::other("a look at a file fails on purpose"))
             }
             Failure::Tear if enough(self.at) => {
                 let share = if n == self.at { spread(n) } else { 0 };
@@ -88,7 +97,7 @@ impl Plan {
         }
     }
 
-    fn simple(&self, verb: &'static str, name: &str, act: impl FnOnce() -> Result<()>) -> Result<()> {
+    fn simple<T>(&self, verb: &'static str, name: &str, act: impl FnOnce() -> Result<T>) -> Result<T> {
         match self.turn(verb, name) {
             Turn::Go => act(),
             Turn::Stop(_, e) => Err(StoreError::io(verb, name, e)),
@@ -108,6 +117,7 @@ impl Disk for FailingDisk {
     }
 
     fn open(&self, name: &str) -> Result<Box<dyn DiskFile>> {
+        self.plan.simple("open", name, || Ok(()))?;
         Ok(Box::new(FailingFile { below: self.below.open(name)?, name: name.into(), plan: self.plan.clone() }))
     }
 
@@ -116,11 +126,11 @@ impl Disk for FailingDisk {
     }
 
     fn list(&self, dir: &str) -> Result<Vec<String>> {
-        self.below.list(dir)
+        self.plan.simple("list", dir, || self.below.list(dir))
     }
 
     fn make_dir(&self, dir: &str) -> Result<()> {
-        self.below.make_dir(dir)
+        self.plan.simple("make directory", dir, || self.below.make_dir(dir))
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
@@ -161,7 +171,7 @@ impl DiskFile for FailingFile {
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
-        self.below.read_at(offset, into)
+        self.plan.simple("read", &self.name, || self.below.read_at(offset, into))
     }
 
     fn sync(&mut self) -> Result<()> {
@@ -170,10 +180,11 @@ impl DiskFile for FailingFile {
     }
 
     fn len(&self) -> Result<u64> {
-        self.below.len()
+        self.plan.simple("measure", &self.name, || self.below.len())
     }
 
     fn handle(&self) -> Result<Box<dyn DiskFile>> {
+        self.plan.simple("share", &self.name, || Ok(()))?;
         Ok(Box::new(FailingFile { below: self.below.handle()?, name: self.name.clone(), plan: self.plan.clone() }))
     }
 }
@@ -214,5 +225,23 @@ mod tests {
         check(2, Failure::Full, [true, false, true, false, true], 0..=99);
         check(4, Failure::Tear, [true, true, true, false, false], 100..=199);
         check(5, Failure::Fail, [true, true, true, true, false], 200..=200);
+    }
+
+    #[test]
+    fn the_nth_look_goes_wrong() {
+        for (at, expected) in
+            [(1, [false, true, true, true]), (2, [true, false, true, true]), (4, [true, true, true, false])]
+        {
+            let dir = tempfile::tempdir().unwrap();
+            let disk = FailingDisk::new(RealDisk::new(dir.path()), at, Failure::Unreadable);
+            disk.create("a").and_then(|mut a| a.append(&[1; 10])).unwrap();
+            let opened = disk.open("a");
+            let mut looks = vec![opened.is_ok()];
+            let file = opened.or_else(|_| RealDisk::new(dir.path()).open("a")).unwrap();
+            looks.extend([file.read_at(0, &mut [0; 4]).is_ok(), file.len().is_ok(), disk.list(".").is_ok()]);
+            // A file that was opened elsewhere is not counted.
+            let expected = if at == 1 { [false, true, true, true] } else { expected };
+            assert_eq!(looks, expected, "{at}");
+        }
     }
 }

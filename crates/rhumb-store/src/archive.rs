@@ -253,7 +253,8 @@ impl ArchiveIndex {
     }
 }
 
-fn index_path(archive_name: &str) -> String {
+/// The index beside an archive file.
+pub(crate) fn index_path(archive_name: &str) -> String {
     format!("{DIR}/{}.cdxj", archive_name.trim_end_matches(".warc.gz"))
 }
 

@@ -7,6 +7,11 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
+/// The checksum of all formats.
+pub fn crc32(bytes: &[u8]) -> u32 {
+    crc32fast::hash(bytes)
+}
+
 /// Appends values to a byte vector.
 pub trait Put {
     /// One byte.

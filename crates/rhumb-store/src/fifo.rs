@@ -74,6 +74,27 @@ pub fn segment_number(name: &str) -> Option<u64> {
     name.strip_prefix(DIR)?.strip_prefix('/')?.strip_suffix(".seg")?.parse().ok()
 }
 
+/// Reads a whole segment. Every block must be whole.
+pub fn verify(disk: &dyn Disk, name: &str) -> Result<()> {
+    let bytes = disk.read(name)?;
+    if !bytes.starts_with(MAGIC) {
+        return Err(StoreError::corrupt(name, 0, "not a queue segment"));
+    }
+    let mut at = MAGIC.len();
+    while at < bytes.len() {
+        let word = |i: usize| bytes.get(at + i..at + i + 4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]]));
+        let end = word(4).map(|n| at + BLOCK_HEAD_BYTES + n as usize).filter(|end| *end <= bytes.len());
+        let Some(end) = end else {
+            return Err(StoreError::corrupt(name, at as u64, "a queue block of impossible size"));
+        };
+        if Some(crc32fast::hash(&bytes[at + 4..end])) != word(0) {
+            return Err(StoreError::corrupt(name, at as u64, "the checksum of a queue block does not match"));
+        }
+        at = end;
+    }
+    Ok(())
+}
+
 impl Fifo {
     /// Entries in the queue.
     pub fn len(&self) -> u64 {

@@ -3,6 +3,7 @@
 //! Everything durable goes through the small [`disk::Disk`] trait. Nothing here knows what a URL is.
 //! Read [`log`] first (the crawl's truth), then [`fifo`], [`runs`], [`spool`] and [`table`] (what folds over it keep
 //! on disk), [`checkpoint`], and [`archive`] with [`warc`] (where pages lie).
+//! [`verify`] reads them all.
 
 pub mod archive;
 pub mod checkpoint;
@@ -15,6 +16,7 @@ pub mod runs;
 pub mod spool;
 pub mod table;
 pub mod time;
+pub mod verify;
 pub mod warc;
 
 pub use error::{Result, StoreError};

@@ -188,6 +188,15 @@ fn start_segment(disk: &dyn Disk, segment: u32) -> Result<Box<dyn DiskFile>> {
     Ok(file)
 }
 
+/// Forgets every record from `at` on. Whole segments go first, the last one before the others, so that a crash in between leaves a
+/// log that is whole as far as it goes.
+pub fn cut(disk: &dyn Disk, at: Position) -> Result<()> {
+    for segment in segments(disk)?.into_iter().rev().filter(|segment| *segment > at.segment) {
+        disk.remove(&segment_name(segment))?;
+    }
+    disk.truncate(&segment_name(at.segment), at.offset)
+}
+
 /// Segment numbers present, in order.
 pub fn segments(disk: &dyn Disk) -> Result<Vec<u32>> {
     let names = disk.list("log")?;

@@ -48,8 +48,16 @@ pub enum Command {
     Crawl(CrawlArgs),
     /// Crawl a built-in web on loopback and show what comes out.
     Demo(DemoArgs),
-    /// Show the figures of a crawl, running or not.
+    /// Show the figures of a crawl, running or not, and what of its files is damaged.
     Status {
+        /// Crawl directory.
+        dir: PathBuf,
+        /// Read every byte of a large crawl too; small ones always are (up to 64 MiB).
+        #[arg(long)]
+        check: bool,
+    },
+    /// Make everything below DIR/state, and the archive's indexes, anew from the log.
+    Rebuild {
         /// Crawl directory.
         dir: PathBuf,
     },

@@ -1,11 +1,12 @@
 //! Configuration in two stages: what was written (this file's [`Config`], TOML with units, unknown keys refused), and
 //! what it means ([`Config::settings`], numbers for the crawler).
 
+use std::hash::BuildHasher;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use regex::Regex;
+use regex::RegexBuilder;
 use rhumb_core::crawl::CrawlConfig;
 use rhumb_core::filter::{FilterConfig, Scope};
 use rhumb_core::frontier::{BudgetConfig, FrontierConfig};
@@ -16,13 +17,15 @@ use rhumb_core::priority::{LEVELS, Prioritizer};
 use rhumb_core::robots::product_token;
 use rhumb_core::sieve::SieveConfig;
 use rhumb_core::traps::TrapsConfig;
-use rhumb_core::url::{NormalizeOptions, ShapeLimits};
+use rhumb_core::url::{Fingerprint, NormalizeOptions, ShapeLimits};
 use rhumb_crawl::Settings;
 use rhumb_crawl::dns::DnsConfig;
 use rhumb_crawl::fetch::FetchLimits;
 use rhumb_crawl::settings::Stages;
 use serde::{Deserialize, Serialize};
 
+use crate::credentials;
+use crate::files::{self, Files};
 use crate::memory::{self, Shares};
 use crate::units::{Size, Span};
 
@@ -31,8 +34,39 @@ pub const FORMAT: u32 = 1;
 /// The file in a crawl directory that holds the settings in force.
 pub const FILE: &str = "rhumb.toml";
 
+/// In front of the checksum in a crawl directory's file.
+const SEAL: &str = "# CRC-32 of all above: ";
+
+/// Bytes that one compiled expression may take.
+const EXPRESSION_BYTES_MAX: usize = 1 << 20;
 /// What a remembered TLS session takes: two tickets and the certificates of the host.
 const TLS_SESSION_BYTES: usize = 8 << 10;
+
+/// Sixty-four random bits, written in hexadecimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key(pub u64);
+
+impl Key {
+    /// A key that nobody can guess.
+    pub fn random() -> Key {
+        // The standard library seeds its maps from the system's random numbers; that is all that is needed here.
+        Key(std::collections::hash_map::RandomState::new().hash_one(0))
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&format!("{:016x}", self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Key, D::Error> {
+        let text = String::deserialize(from)?;
+        let key = Some(&text).filter(|t| t.len() == 16).and_then(|t| u64::from_str_radix(t, 16).ok());
+        key.map(Key).ok_or_else(|| serde::de::Error::custom("a key has 16 hexadecimal digits"))
+    }
+}
 
 /// Everything that can be set. Sections and keys are those of the TOML file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -41,6 +75,12 @@ pub struct Config {
     /// Layout of the crawl directory; only there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<u32>,
+    /// Whether the file of a crawl directory is not as we wrote it.
+    #[serde(skip)]
+    pub changed: bool,
+    /// What fingerprints of URLs and hosts are keyed with; only there, and made when the directory is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<Key>,
     pub crawl: CrawlSection,
     pub politeness: PolitenessSection,
     pub fetch: FetchSection,
@@ -157,6 +197,8 @@ pub struct FetchSection {
     pub decoded_max: Size,
     pub codings_max: usize,
     pub redirects_max: u8,
+    /// Keep cookies in memory, and send each back to the origin that set it.
+    pub cookies: bool,
 }
 
 impl Default for FetchSection {
@@ -175,6 +217,7 @@ impl Default for FetchSection {
             decoded_max: Size(d.decoded_bytes_max as u64),
             codings_max: d.codings_max,
             redirects_max: 10,
+            cookies: false,
         }
     }
 }
@@ -248,6 +291,9 @@ pub struct NetSection {
     /// A PEM file of certificate authorities trusted beside the usual ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authorities: Option<PathBuf>,
+    /// A file of user names, passwords and tokens, each for one origin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -372,16 +418,38 @@ impl Config {
             Some(format) if format == i64::from(FORMAT) => {}
             Some(format) => bail!(
                 "{} was made by another version of rhumb (format {format}; this one knows {FORMAT}): use that version, or another directory",
-                dir.display()
+                path.display()
             ),
             None => bail!("{} names no format: is {} a crawl directory?", path.display(), dir.display()),
         }
-        Config::read(&path).map(Some)
+        let mut config = Config::read(&path)?;
+        config.changed = text.rsplit_once(SEAL).is_some_and(|(text, sum)| sum.trim_end() != seal(text));
+        Ok(Some(config))
+    }
+
+    /// What people should know of a file that is not as we wrote it.
+    pub fn changed_note() -> String {
+        format!(
+            "{FILE} is not as rhumb wrote it; it counts as it is now. If nobody edited it, it is damaged: compare it with `rhumb config`"
+        )
+    }
+
+    /// All settings as TOML.
+    /// Makes the fingerprints of this process those of the crawl.
+    pub fn use_key(&self) {
+        Fingerprint::set_key(self.key.map_or(0, |key| key.0));
     }
 
     /// The file for a crawl directory.
     pub fn to_toml(&self) -> Result<String> {
         toml::to_string(self).context("write the settings as TOML")
+    }
+
+    /// The file for a crawl directory: it ends with a checksum, so that a flipped bit does not pass for a setting.
+    pub fn to_file(&self) -> Result<String> {
+        let text = self.to_toml()?;
+        let sum = seal(&text);
+        Ok(format!("{text}{SEAL}{sum}\n"))
     }
 
     /// Numbers for the crawler.
@@ -404,6 +472,10 @@ impl Config {
             bail!("memory {}: at least {}", c.memory, Size(memory::BYTES_MIN));
         }
         let shares = Shares::of(c.memory);
+        let threads = match c.threads {
+            0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
+            threads => threads,
+        };
         let allow = self.net.allow.iter().map(|n| n.parse::<Cidr>().map_err(|e| anyhow::anyhow!("allow-net {n}: {e}")));
         let guard = Guard { allow: allow.collect::<Result<_>>()?, ..Guard::default() };
         let mut dns = if self.dns.servers.is_empty() {
@@ -414,6 +486,8 @@ impl Config {
         if self.dns.waits.is_empty() {
             bail!("dns.waits: at least one attempt");
         }
+        let files = Files::within(files::limit(), c.workers, threads, dns.servers.len());
+        dns.sockets = files.dns_sockets;
         dns.ipv6 = self.dns.ipv6;
         dns.schedule = self.dns.waits.iter().map(|wait| wait.0).collect();
         dns.tcp_wait = self.dns.tcp.0;
@@ -432,7 +506,7 @@ impl Config {
         };
         rhumb_core::filter::Filter::new(filter.clone()).map_err(|e| anyhow::anyhow!("{e}"))?;
         Ok(Settings {
-            crawl: self.crawl_config(agent, &shares)?,
+            crawl: self.crawl_config(agent, &shares, &files)?,
             fetch: FetchLimits {
                 connect: f.connect.0,
                 tls: f.tls.0,
@@ -473,12 +547,10 @@ impl Config {
             agent: agent.to_string(),
             tls_hosts_max: (shares.tls / TLS_SESSION_BYTES).max(16),
             authorities: self.net.authorities.clone(),
-            workers: c.workers,
-            threads: if c.threads == 0 {
-                std::thread::available_parallelism().map_or(1, |n| n.get())
-            } else {
-                c.threads
-            },
+            credentials: self.net.credentials.as_deref().map_or(Ok(Vec::new()), credentials::read)?,
+            cookies: f.cookies,
+            workers: files.workers,
+            threads: files.threads,
             sitemaps: c.sitemaps,
             archive: self.storage.archive,
             page_bytes_max: shares.pages,
@@ -494,12 +566,14 @@ impl Config {
         })
     }
 
-    fn crawl_config(&self, agent: &str, shares: &Shares) -> Result<CrawlConfig> {
+    fn crawl_config(&self, agent: &str, shares: &Shares, files: &Files) -> Result<CrawlConfig> {
         let (c, p) = (&self.crawl, &self.politeness);
         let mut rules = Vec::new();
         for rule in &self.priority {
-            let expression = Regex::new(&rule.expression)
-                .map_err(|e| anyhow::anyhow!("priority rule {:?}: {e}", rule.expression))?;
+            let expression = RegexBuilder::new(&rule.expression).size_limit(EXPRESSION_BYTES_MAX).build();
+            let expression = expression.map_err(|e| {
+                anyhow::anyhow!("priority rule {:?}: {}", rule.expression, e.to_string().replace('\n', " "))
+            })?;
             if rule.level >= LEVELS {
                 bail!("priority rule {:?}: level {} is not between 0 and {}", rule.expression, rule.level, LEVELS - 1);
             }
@@ -508,7 +582,7 @@ impl Config {
         Ok(CrawlConfig {
             frontier: FrontierConfig {
                 agent: product_token(agent).to_string(),
-                back_queues: 3 * c.workers,
+                back_queues: 3 * files.workers,
                 delay_ms_min: p.delay.ms(),
                 delay_factor: p.delay_factor,
                 crawl_delay_ms_max: p.crawl_delay_max.ms(),
@@ -525,7 +599,7 @@ impl Config {
                 backoff_ms_max: p.backoff_max.ms(),
                 retry_after_ms_max: p.retry_after_max.ms(),
                 keep_alive_ms: p.keep_alive.ms(),
-                idle_max: idle_max(c.workers, shares.connections),
+                idle_max: files.idle.min((shares.connections / CONNECTION_BYTES).clamp(8, 4_096)),
                 traps: self.traps.rules(shares.traps),
                 revisit_ms: c.continuous.then(|| c.revisit.ms()),
                 ..FrontierConfig::default()
@@ -540,14 +614,12 @@ impl Config {
     }
 }
 
+fn seal(text: &str) -> String {
+    format!("{:08x}", rhumb_store::codec::crc32(text.as_bytes()))
+}
+
 /// What an idle connection takes: its buffers have seen a page.
 const CONNECTION_BYTES: usize = 32 << 10;
-
-/// Idle connections that fit into `bytes`, and beside the workers' own into what the system lets us open.
-fn idle_max(workers: usize, bytes: usize) -> usize {
-    let files = rlimit::increase_nofile_limit(65_536).unwrap_or(1_024) as usize;
-    files.saturating_sub(workers + 128).min(bytes / CONNECTION_BYTES).clamp(8, 4_096)
-}
 
 /// A TOML error in one line: what and where.
 fn one_line(error: &toml::de::Error, text: &str) -> String {

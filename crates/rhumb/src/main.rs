@@ -7,7 +7,9 @@
 mod cli;
 mod commands;
 mod config;
+mod credentials;
 mod display;
+mod files;
 mod memory;
 mod out;
 mod units;

@@ -24,12 +24,12 @@ use std::hash::BuildHasherDefault;
 
 use rhumb_store::Timestamp;
 use rhumb_store::codec::{Malformed, Put, Take};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::page::Gist;
 use crate::sieve::AsIs;
 use crate::sketch::{Estimate, Recent, Spectral};
-use crate::url::Url;
+use crate::url::{Fingerprint, Url};
 pub use rule::{Evidence, Kind, Pattern, Rule, RuleChange, State};
 
 use form::Form;
@@ -342,5 +342,5 @@ fn active_of<'a>(active: &'a Map<Vec<u32>>, rules: &'a [Rule], domain: u64) -> i
 }
 
 fn domain_key(domain: &str) -> u64 {
-    xxh3_64(domain.as_bytes())
+    Fingerprint::of(domain).0
 }

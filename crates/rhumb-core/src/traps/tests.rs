@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::*;
 
 /// What a site answers: text and links.

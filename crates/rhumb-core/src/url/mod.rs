@@ -13,9 +13,10 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 mod clean;
 mod normalize;
@@ -28,15 +29,31 @@ pub use normalize::{Base, NormalizeOptions, Normalizer};
 pub use shape::{ShapeLimits, ShapeProblem, shape_problem};
 pub use whatwg::whatwg_parse;
 
-/// 64 bits that stand for a URL or a host: XXH3 of its canonical text.
+/// 64 bits that stand for a URL or a host: XXH3 of its canonical text, keyed.
+///
+/// Whoever knows how fingerprints are made can make up a URL, or a host name, with the fingerprint of somebody else's: the hash is
+/// a sum of products, and two texts that agree in it are a matter of hours. With a key of the crawl's own nobody can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(pub u64);
 
+/// The key of all fingerprints in this process, which has one crawl to do with.
+static KEY: AtomicU64 = AtomicU64::new(0);
+
 impl Fingerprint {
+    /// Makes all fingerprints with this key from now on. To be called before there are any; without it the key is 0.
+    pub fn set_key(key: u64) {
+        KEY.store(key, Ordering::Relaxed);
+    }
+
+    /// The key in force.
+    pub fn key() -> u64 {
+        KEY.load(Ordering::Relaxed)
+    }
+
     /// The fingerprint of a canonical text.
     pub fn of(text: &str) -> Fingerprint {
-        Fingerprint(xxh3_64(text.as_bytes()))
+        Fingerprint(xxh3_64_with_seed(text.as_bytes(), Fingerprint::key()))
     }
 }
 

@@ -14,7 +14,7 @@ use hyper::client::conn::{http1, http2};
 use rhumb_core::outcome::Outcome;
 use rhumb_core::url::Host;
 use rustls_pki_types::ServerName;
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 use tokio::time::timeout_at;
 
 use super::below::{Below, Gauge};
@@ -124,8 +124,10 @@ pub(crate) async fn dial(
     };
     let failed = |outcome, detail: String| (Failure::new(outcome, detail), Some(address));
     let limits = &fetcher.limits;
+    let target = SocketAddr::new(address, host.port());
+    let socket = socket(target).await.map_err(|e| failed(Outcome::Refused, e.to_string()))?;
     let patience = (Instant::now() + limits.connect).min(deadline).into();
-    let tcp = match timeout_at(patience, connect(SocketAddr::new(address, host.port()))).await {
+    let tcp = match timeout_at(patience, socket.connect(target)).await {
         Err(_) => return Err(failed(Outcome::ConnectTimeout, format!("no connection within {:?}", limits.connect))),
         Ok(Err(e)) if e.kind() == io::ErrorKind::TimedOut => {
             return Err(failed(Outcome::ConnectTimeout, e.to_string()));
@@ -162,14 +164,17 @@ pub(crate) async fn dial(
     Ok(Link { address, sender, passed, driver: Some(driver), ended: None })
 }
 
-/// Connects. A lack of file descriptors is our trouble, not the host's: others will be given back soon.
-async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+/// A socket to connect with. A lack of file descriptors is our trouble, not the host's: others will be given back soon, and if
+/// not, the crawl stops because it cannot open its own files either.
+async fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
     const EMFILE: i32 = 24;
     const ENFILE: i32 = 23;
+    static TOLD: std::sync::Once = std::sync::Once::new();
     loop {
-        match TcpStream::connect(address).await {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+        match socket {
             Err(e) if matches!(e.raw_os_error(), Some(EMFILE | ENFILE)) => {
-                tracing::warn!("out of file descriptors; waiting for one");
+                TOLD.call_once(|| tracing::warn!("out of file descriptors; visits wait for one"));
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
             other => return other,

@@ -50,6 +50,7 @@ pub(crate) async fn exchange(
         Ok(Ok(Ok(response))) => response,
     };
     let (parts, incoming) = response.into_parts();
+    fetcher.secrets.learn(request.url, &parts.headers);
     let status = parts.status.as_u16();
     if parts.headers.contains_key(header::TRANSFER_ENCODING) && parts.headers.contains_key(header::CONTENT_LENGTH) {
         // Two answers to the question where the body ends: whoever believes the other one sees another response (RFC 9112,
@@ -135,6 +136,17 @@ fn build(
         raw.extend_from_slice(value.as_bytes());
         raw.extend_from_slice(b"\r\n");
         headers.insert(name, value);
+    }
+    if let Some(cookie) = fetcher.secrets.cookie(url) {
+        raw.extend_from_slice(b"Cookie: ");
+        raw.extend_from_slice(cookie.as_bytes());
+        raw.extend_from_slice(b"\r\n");
+        headers.insert(header::COOKIE, cookie);
+    }
+    if let Some(authorization) = fetcher.secrets.authorization(url) {
+        // The archive is for others to read; what the user trusted us with is not.
+        raw.extend_from_slice(b"Authorization: ***\r\n");
+        headers.insert(header::AUTHORIZATION, authorization.clone());
     }
     raw.extend_from_slice(b"\r\n");
     Ok((message, raw))
@@ -283,4 +295,35 @@ fn failure_of_h2(error: &h2::Error) -> Failure {
     let malformed = error.is_reset() && error.reason() == Some(h2::Reason::PROTOCOL_ERROR);
     let text = if malformed { "the answer breaks the rules, or its head is larger than allowed" } else { &text };
     Failure::new(Outcome::BadHttp, format!("HTTP/2: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rhumb_core::net::Guard;
+    use rhumb_core::url::Url;
+    use rhumb_core::visit::Validators;
+
+    use super::*;
+    use crate::fetch::{FetchLimits, tls};
+
+    #[test]
+    fn what_cannot_stand_in_a_header_is_not_sent() {
+        let tls = tls::client_config(None, 0).expect("TLS");
+        let fetcher = Fetcher::new(FetchLimits::default(), "te\r\nst", Arc::new(Guard::default()), tls);
+        let url = Url::parse("http://a.test/x?y=%0d%0aInjected:%201").expect("a URL");
+        for (etag, kept) in [("\"plain\"", true), ("a\r\nInjected: 1", false), ("a\0b", false), ("a\nb", false)] {
+            let validators = Validators { etag: Some(etag.into()), ..Validators::default() };
+            let request = Request { url: &url, addresses: &[], validators: &validators, body_bytes_max: 0 };
+            for http2 in [false, true] {
+                let (message, raw) = build(&fetcher, &request, http2).map_err(|f| f.detail).expect("a request");
+                assert_eq!(message.headers().contains_key(header::IF_NONE_MATCH), kept, "{etag:?}");
+                let raw = String::from_utf8(raw).expect("text");
+                assert_eq!(raw.to_lowercase().contains("if-none-match"), kept, "{etag:?}");
+                assert!(!raw.contains("\nInjected") && !raw.contains('\0'), "{raw:?}");
+                assert!(raw.lines().all(|line| !line.contains('\r')), "{raw:?}");
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! the one connection of a host. The connection's future is polled by the visit that uses it, so a fetch costs no
 //! further task, and an abandoned one is gone when its visit is. Bodies come as they were on the wire (transfer
 //! coding removed); decoding happens later. Read `connect.rs` (dialling), `exchange.rs` (one request), `tee.rs` (the head's raw bytes),
-//! `http2.rs` and `frames.rs` (what HTTP/2 needs beside), `below.rs` (what TLS does), `budget.rs` (memory for bodies).
+//! `secrets.rs` (what one origin gets and no other), `http2.rs` and `frames.rs` (what HTTP/2 needs beside), `below.rs` (what TLS does), `budget.rs` (memory for bodies).
 
 pub mod bare;
 mod below;
@@ -13,6 +13,7 @@ mod connect;
 mod exchange;
 pub(crate) mod frames;
 mod http2;
+mod secrets;
 pub(crate) mod tee;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,8 @@ use rhumb_store::warc::Truncated;
 
 use budget::{Held, PageBudget};
 use connect::Link;
+pub use secrets::Credential;
+use secrets::Secrets;
 
 /// Bounds of one fetch. DESIGN names the defaults.
 #[derive(Clone, Debug)]
@@ -163,6 +166,7 @@ pub struct Fetcher {
     guard: Arc<Guard>,
     tls: tokio_rustls::TlsConnector,
     budget: Arc<PageBudget>,
+    secrets: Secrets,
     idle: Mutex<HashMap<Host, Link>>,
 }
 
@@ -170,7 +174,15 @@ impl Fetcher {
     /// A fetcher that calls itself `agent` and dials what `guard` allows.
     pub fn new(limits: FetchLimits, agent: &str, guard: Arc<Guard>, tls: Arc<rustls::ClientConfig>) -> Fetcher {
         let budget = PageBudget::new(usize::MAX / 2);
-        Fetcher { limits, usual: exchange::usual(agent), guard, tls: tls.into(), budget, idle: Mutex::default() }
+        let (usual, secrets) = (exchange::usual(agent), Secrets::default());
+        Fetcher { limits, usual, guard, tls: tls.into(), budget, secrets, idle: Mutex::default() }
+    }
+
+    /// The same, with credentials for some origins and, if they are wanted, cookies.
+    #[must_use]
+    pub fn with_secrets(mut self, credentials: Vec<Credential>, cookies: bool) -> Fetcher {
+        self.secrets = Secrets::new(credentials, cookies);
+        self
     }
 
     /// The same, with bodies that share this budget with those of other fetchers.

@@ -153,8 +153,9 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "tls-new-keys",
         about: "changes its keys again and again and asks for new ones",
+        ends: &[End::of("/", Outcome::TlsFailed)],
         serve: Serve::Raw(|wire| answer(wire, b"", Then::NewKeys)),
-        ..SHUT
+        ..OPEN
     },
     Kind {
         name: "tls-tickets",

@@ -1,18 +1,20 @@
 //! `rhumb crawl`: from what was typed to a crawl that runs, and back to an exit code.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use rhumb_core::url::{Normalizer, Url, UrlError};
 use rhumb_crawl::status::Status;
-use rhumb_crawl::{CrawlError, End, Engine};
-use rhumb_store::disk::{DirLock, RealDisk};
+use rhumb_crawl::{CrawlError, End, Settings};
+use rhumb_store::disk::{DirLock, Disk, RealDisk};
 use tokio::sync::watch;
 
+use super::open_crawl;
 use crate::cli::CrawlArgs;
-use crate::config::{Config, FILE, FORMAT};
+use crate::config::{Config, FILE, FORMAT, Key};
 use crate::display::{self, Display, Figures};
-use crate::{Exit, out, usage};
+use crate::{Exit, files, out, usage};
 
 /// Crawls, and tells people or machines how it went.
 pub fn run(args: &CrawlArgs, json: bool) -> Result<Exit> {
@@ -107,10 +109,13 @@ impl Plan {
                 dir.display()
             )));
         }
+        // A directory keeps the key it was made with, whatever the settings; one that was made without goes on without.
+        let key = existing.as_ref().map_or_else(|| Some(Key::random()), |config| config.key);
         let mut config = existing.unwrap_or_default();
         if let Some(file) = &args.config {
             config = Config::read(file).map_err(|e| usage(format!("{e:#}")))?;
         }
+        config.key = key;
         apply(args, &mut config);
         config.format = Some(FORMAT);
         config.settings().map_err(|e| usage(format!("{e:#}")))?;
@@ -120,6 +125,7 @@ impl Plan {
     /// A plan made by the program itself.
     pub fn new(dir: PathBuf, mut config: Config, seeds: Vec<Url>) -> Plan {
         config.format = Some(FORMAT);
+        config.key = Some(Key::random());
         Plan { dir, config, seeds, resumed: false, announced: false }
     }
 
@@ -135,36 +141,81 @@ impl Plan {
     /// Runs the crawl to its end.
     pub fn carry_out(self, live: bool) -> Result<(End, Status)> {
         let settings = self.config.settings().map_err(|e| usage(format!("{e:#}")))?;
+        if files::limit() < files::MIN {
+            bail!("only {} files may be open at once, {} are needed: raise it (ulimit -n)", files::limit(), files::MIN);
+        }
         std::fs::create_dir_all(&self.dir).with_context(|| format!("cannot make {}", self.dir.display()))?;
         let _lock = DirLock::take(&self.dir)?;
         // Before the log is replayed, which may take its time.
         let (stop, stopped) = watch::channel(false);
         stop_on_signal(stop)?;
-        let text = self.config.to_toml()?;
+        self.config.use_key();
+        let text = self.config.to_file()?;
         let disk = RealDisk::new(&self.dir);
         if disk.read(FILE).ok().as_deref() != Some(text.as_bytes()) {
             disk.replace(FILE, text.as_bytes())?;
         }
-        let mut engine = Engine::open(&self.dir, disk, settings)?;
+        let fewer = (settings.workers < self.config.crawl.workers).then_some(settings.workers);
+        if let Some(workers) = fewer {
+            let (limit, wanted) = (files::limit(), self.config.crawl.workers);
+            out::note(&format!(
+                "rhumb: {workers} workers instead of {wanted}: only {limit} files may be open (ulimit -n)"
+            ));
+        }
+        if self.config.changed {
+            out::note(&format!("rhumb: {}", Config::changed_note()));
+        }
+        let mut mended = false;
+        loop {
+            match self.go(live, disk.clone(), settings.clone(), stopped.clone())? {
+                // Found while it was being read. All of it can be made anew, so nobody need come and start it again.
+                Err(CrawlError::Store(e)) if e.is_in_derived_state() && !mended => {
+                    out::note(&format!("rhumb: {e}; the state is made anew from the log"));
+                    mended = true;
+                }
+                Err(CrawlError::Store(e)) => {
+                    return Err(anyhow::anyhow!(
+                        "{e}; nothing was lost: free the cause and run the same command again"
+                    ));
+                }
+                ended => return Ok(ended?),
+            }
+        }
+    }
+
+    /// Opens the crawl and runs it once. The outer error is one of opening.
+    fn go(
+        &self,
+        live: bool,
+        disk: Arc<dyn Disk>,
+        settings: Settings,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Result<(End, Status), CrawlError>> {
+        let mut engine = open_crawl(&self.dir, disk, settings)?;
         if live && self.announced {
             self.announce();
         }
         for note in &engine.notes {
-            out::note(&format!("rhumb: {note}"));
+            out::note(&format!("rhumb: {note}; the state was made anew from the log"));
         }
-        engine.add_seeds(&self.seeds)?;
+        if engine.visits_lost > 0 {
+            out::note(&format!("rhumb: {}", lost(engine.visits_lost)));
+        }
+        if let Err(e) = engine.add_seeds(&self.seeds) {
+            return Ok(Err(e));
+        }
         let display = live.then(|| Display::start(engine.status()));
         let ended = engine.run(stopped);
         if let Some(display) = display {
             display.finish();
         }
-        ended.map_err(|e| match e {
-            CrawlError::Store(e) => {
-                anyhow::anyhow!("{e}; nothing was lost: free the cause and run the same command again")
-            }
-            other => other.into(),
-        })
+        Ok(ended)
     }
+}
+
+/// What a power loss took, for people.
+pub fn lost(visits: u64) -> String {
+    format!("the end of the archive never reached the disk; visits made again because of that: {visits}")
 }
 
 /// Whether there is nothing in a directory but what a start that was killed at once leaves behind.

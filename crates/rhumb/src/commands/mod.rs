@@ -6,6 +6,7 @@ mod crawl;
 mod demo;
 mod explain;
 mod fetch;
+mod rebuild;
 mod sim;
 mod status;
 mod tools;
@@ -14,11 +15,15 @@ mod warc;
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use rhumb_crawl::{CrawlError, Engine, Settings};
+use rhumb_store::StoreError;
+use rhumb_store::disk::Disk;
 
 use crate::cli::{Cli, Command};
-use crate::{Exit, usage};
+use crate::{Exit, out, usage};
 
 /// Carries out what was typed.
 pub fn run(cli: Cli) -> Result<Exit> {
@@ -26,9 +31,10 @@ pub fn run(cli: Cli) -> Result<Exit> {
     match cli.command {
         Command::Crawl(args) => crawl::run(&args, json),
         Command::Demo(args) => demo::run(&args, json),
-        Command::Status { dir } => status::run(&dir, json),
+        Command::Status { dir, check } => status::run(&dir, check, json),
         Command::Explain { dir, url } => explain::run(&dir, &url, json),
         Command::Traps { dir, undo } => traps::run(&dir, undo, json),
+        Command::Rebuild { dir } => rebuild::run(&dir, json),
         Command::Robots { command } => tools::robots(&command, json),
         Command::Url { command } => tools::url(&command, json),
         Command::Parse { file, base, content_type } => tools::parse(&file, &base, content_type.as_deref(), json),
@@ -59,7 +65,43 @@ fn crawl_directory(dir: &Path) -> Result<crate::config::Config> {
         return Err(usage(format!("there is no directory {}", dir.display())));
     }
     match crate::config::Config::of_directory(dir)? {
-        Some(config) => Ok(config),
+        Some(config) => {
+            config.use_key();
+            Ok(config)
+        }
         None => Err(usage(format!("{} is not a crawl directory (it has no {})", dir.display(), crate::config::FILE))),
     }
+}
+
+/// Opens a crawl. If that cannot be, the error says what to do.
+fn open_crawl(dir: &Path, disk: Arc<dyn Disk>, settings: Settings) -> Result<Engine> {
+    Engine::open(dir, disk, settings).map_err(|e| match e {
+        CrawlError::Store(e) => with_advice(e, dir),
+        other => other.into(),
+    })
+}
+
+/// The error, and what to do about a damaged file.
+fn with_advice(error: StoreError, dir: &Path) -> anyhow::Error {
+    match advice(&error, dir) {
+        Some(advice) => anyhow::anyhow!("{error}; {advice}"),
+        None => error.into(),
+    }
+}
+
+/// What to do about a damaged file; nothing if the file is not what is wrong.
+fn advice(error: &StoreError, dir: &Path) -> Option<String> {
+    let (StoreError::Corrupt { file, .. } | StoreError::Version { file, .. }) = error else { return None };
+    let shown = out::shell(dir);
+    Some(if file.starts_with("state/") || file.ends_with(".cdxj") {
+        format!("it can be made anew from the log: rhumb rebuild {shown}")
+    } else if file.starts_with("log/") {
+        format!(
+            "restore this file from a copy, or crawl into another directory; what is archived can still be read: rhumb warc ls {shown}"
+        )
+    } else if file.starts_with("archive/") {
+        format!("restore this file from a copy; what of it can be read: rhumb warc check {shown}")
+    } else {
+        return None;
+    })
 }

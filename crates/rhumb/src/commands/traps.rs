@@ -9,7 +9,7 @@ use rhumb_crawl::status::{self, Request, RuleReport};
 use rhumb_store::disk::{DirLock, Disk, Overlay, RealDisk};
 use serde_json::Value;
 
-use super::crawl_directory;
+use super::{crawl_directory, open_crawl};
 use crate::display::thousands;
 use crate::{Exit, out, usage};
 
@@ -54,7 +54,7 @@ fn rules(dir: &Path) -> Result<Vec<Value>> {
     }
     let disk: Arc<dyn Disk> = Overlay::new(RealDisk::new(dir));
     let settings = config.settings().map_err(|e| usage(format!("{e:#}")))?;
-    as_values(&Engine::open(dir, disk, settings)?)
+    as_values(&open_crawl(dir, disk, settings)?)
 }
 
 /// Undoes a rule in the process that runs the crawl, or in the files.
@@ -64,7 +64,7 @@ fn undone(dir: &Path, number: u32) -> Result<Vec<Value>> {
     }
     let settings = crawl_directory(dir)?.settings().map_err(|e| usage(format!("{e:#}")))?;
     let _lock = DirLock::take(dir)?;
-    let mut engine = Engine::open(dir, RealDisk::new(dir), settings)?;
+    let mut engine = open_crawl(dir, RealDisk::new(dir), settings)?;
     engine.undo(number)?;
     as_values(&engine)
 }

@@ -4,11 +4,15 @@
 //! - `kill`: the real program, SIGKILL at random instants, judged from the server's log and by other people's tools.
 //! - `signals`: Ctrl-C, SIGTERM, `status` of a living and of a dead crawl, a second crawl in the same directory.
 //! - `damage`: flipped bytes, missing files, tails that a power loss leaves.
+//! - `flips`: single bits, anywhere in the files of a crawl.
 //! - `full_disk`: a file system without space.
+//! - `faults`: few file descriptors, a clock that is set, a process held still.
 //!
 //! What a crawl directory says is read by [`Facts`], which insists on everything that must hold of any of them.
 
 mod damage;
+mod faults;
+mod flips;
 mod full_disk;
 mod kill;
 mod nth_write;
@@ -33,20 +37,30 @@ pub struct Facts {
     pub links: BTreeSet<(String, String, bool)>,
     /// How often each host's robots.txt was had, by host.
     pub robots: BTreeMap<String, u32>,
+    /// How often a host was held because it does not answer.
+    pub held: u32,
 }
 
 impl Facts {
     /// Reads a crawl directory and checks what must always hold: no URL ends twice, no attempt is recorded twice, every
     /// archive file is sound, and the log and the archive speak of the same records.
     pub fn read(dir: &Path) -> Result<Facts, StoreError> {
+        let (facts, archived) = Facts::read_log(dir)?;
+        check_archive(dir, archived);
+        Ok(facts)
+    }
+
+    /// What the log alone says, and where in the archive it says that records are.
+    fn read_log(dir: &Path) -> Result<(Facts, Archived), StoreError> {
         let mut facts = Facts {
             pages: BTreeSet::new(),
             outcomes: BTreeMap::new(),
             links: BTreeSet::new(),
             robots: BTreeMap::new(),
+            held: 0,
         };
         let mut attempts: BTreeSet<(String, u8)> = BTreeSet::new();
-        let mut archived: BTreeMap<(u32, u64), (String, u64)> = BTreeMap::new();
+        let mut archived = Archived::new();
         let mut reader = LogReader::open(RealDisk::new(dir), Position::START)?;
         while let Some((kind, payload)) = reader.next()? {
             match Record::take(kind, payload).expect("a record with a good checksum reads back") {
@@ -78,16 +92,19 @@ impl Facts {
                     let before = facts.outcomes.insert(entry.url.as_str().to_string(), outcome.name());
                     assert_eq!(before, None, "{} ends twice", entry.url.as_str());
                 }
+                Record::Held { .. } => facts.held += 1,
                 _ => {}
             }
         }
-        check_archive(dir, archived);
-        Ok(facts)
+        Ok((facts, archived))
     }
 }
 
-/// The archive holds exactly the records that the log points at (`archived`: place → URL and end), and is sound.
-fn check_archive(dir: &Path, mut archived: BTreeMap<(u32, u64), (String, u64)>) {
+/// Place in the archive (file and offset) → URL and end.
+type Archived = BTreeMap<(u32, u64), (String, u64)>;
+
+/// The archive holds exactly the records that the log points at (`archived`), and is sound.
+fn check_archive(dir: &Path, mut archived: Archived) {
     for (serial, path) in archive_files(dir) {
         let shown = path.display();
         let bytes = std::fs::read(&path).expect("read the archive");

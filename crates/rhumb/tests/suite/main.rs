@@ -4,6 +4,7 @@
 //! - `polite`: connections, gaps, robots.txt, per-address limits, no idle workers; from the server's log.
 //! - `crash`: SIGKILL at random instants, failing and torn writes, damaged files; nothing lost, nothing twice.
 //! - `held`: hosts that do not answer or bring nothing new, with their URLs: shown, and tried again.
+//! - `secrets`: credentials and cookies stay with their origin; every crawl has a key of its own.
 //! - `traps`: sites that make up URLs without end: what is learned of them, shown, undone.
 //! - `web`: TLS, HTTP/2, redirects, conditional requests, decoding, odd servers.
 //! - `hostile`: every mistake and attack of the hostile web at once, beside hosts that behave.
@@ -22,6 +23,7 @@ mod held;
 mod hostile;
 mod life_of_a_url;
 mod polite;
+mod secrets;
 mod sitemaps;
 mod traps;
 mod web;

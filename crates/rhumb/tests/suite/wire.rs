@@ -22,7 +22,7 @@ use rhumb_sim::{HostileConfig, HostileServer};
 use crate::common::Place;
 
 /// Long enough for an answer on a crowded machine, short enough for those that never answer.
-const PATIENCE: Duration = Duration::from_millis(700);
+const PATIENCE: Duration = Duration::from_millis(1_500);
 
 fn limits() -> FetchLimits {
     FetchLimits {

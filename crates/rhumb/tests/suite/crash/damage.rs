@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use rhumb_crawl::status::Status;
 use rhumb_crawl::{CrawlError, End, Engine};
 use rhumb_sim::{FailingDisk, Failure, Server};
+use rhumb_store::archive::ArchiveEnd;
 use rhumb_store::codec::Take;
 use rhumb_store::disk::{Overlay, RealDisk};
 use rhumb_store::log::Position;
@@ -16,17 +17,17 @@ use super::nth_write::{crawl_on, small_settings, small_web};
 use super::{Facts, from_env, quick_directory, restore, snapshot};
 use crate::common::{Place, json, rhumb, run};
 
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+pub(super) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-struct Crawls {
-    server: Server,
-    reference: Facts,
-    finished: Files,
+pub(super) struct Crawls {
+    pub server: Server,
+    pub reference: Facts,
+    pub finished: Files,
     /// Torn in the middle: records behind the checkpoint, queues on disk, several runs.
-    interrupted: Files,
+    pub interrupted: Files,
 }
 
-fn crawls() -> &'static Crawls {
+pub(super) fn crawls() -> &'static Crawls {
     static CRAWLS: OnceLock<Crawls> = OnceLock::new();
     CRAWLS.get_or_init(|| {
         let server = small_web();
@@ -50,7 +51,10 @@ fn interrupted(server: &Server, operations: u64) -> Files {
         let has = |part: &str| files.keys().filter(|f| f.starts_with(part)).count();
         let opened = Engine::open(dir.path(), Overlay::new(RealDisk::new(dir.path())), small_settings()).expect("open");
         let checkpoint = checkpoint_position(dir.path()).unwrap_or_default();
+        let (checkpoint, archived) = checkpoint;
         let replays = checkpoint > Position::START && opened.crawl().position > checkpoint;
+        // Of the archive too there is more than the checkpoint knows.
+        let replays = replays && opened.crawl().archive_end > archived && archived.offset > 0;
         if has("state/queues") > 0 && has("state/sieve") > 1 && has("log") > 1 && replays {
             return files;
         }
@@ -58,16 +62,17 @@ fn interrupted(server: &Server, operations: u64) -> Files {
     unreachable!("the loop has no end")
 }
 
-/// How far the checkpoint on disk reaches.
-fn checkpoint_position(dir: &Path) -> Option<Position> {
+/// How far the checkpoint on disk reaches, in the log and in the archive.
+fn checkpoint_position(dir: &Path) -> Option<(Position, ArchiveEnd)> {
     let Ok(checkpoint::Found::Whole(_, body)) = checkpoint::load(&*RealDisk::new(dir)) else { return None };
     let mut from = Take::new(&body);
-    Some(Position { segment: from.u32().ok()?, offset: from.u64().ok()? })
+    let position = Position { segment: from.u32().ok()?, offset: from.u64().ok()? };
+    Some((position, ArchiveEnd { file: from.u32().ok()?, offset: from.u64().ok()? }))
 }
 
 /// What looking at and going on with a damaged crawl may come to.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+pub(super) enum Verdict {
     /// The right pages, or, where the log itself does not read, the right number of them and no request made.
     Right,
     /// An error that names the file.
@@ -75,7 +80,7 @@ enum Verdict {
 }
 
 /// Opens a damaged crawl as `status` does, then resumes it, and judges both.
-fn judge(files: &Files, damaged: &Path, what: &str) -> Verdict {
+pub(super) fn judge(files: &Files, damaged: &Path, what: &str) -> Verdict {
     let all = crawls();
     let temporary = quick_directory();
     let dir = temporary.path();
@@ -270,7 +275,7 @@ fn tails_of_a_power_loss() {
         bytes[from..].fill(0);
         judge(&zeroed, &log, "the last bytes of the log are zeros");
     }
-    // An archive that is shorter than the log says cannot be mended from here.
+    // What the checkpoint knows was synced before it was written. An archive that is shorter cannot be mended from here.
     let files = &crawls().finished;
     let archive = files.keys().rfind(|n| n.to_str().is_some_and(|n| n.ends_with(".warc.gz"))).expect("a file");
     for keep in [0, files[archive].len() / 2, files[archive].len() - 1] {
@@ -280,6 +285,32 @@ fn tails_of_a_power_loss() {
     }
     let left: Files = files.iter().filter(|(n, _)| *n != archive).map(|(n, b)| (n.clone(), b.clone())).collect();
     assert_eq!(judge(&left, archive, "archive removed"), Verdict::Told);
+}
+
+/// The log behind the checkpoint speaks of archive bytes that a power loss took: those visits are made again.
+#[test]
+fn the_end_of_the_archive_never_reached_the_disk() {
+    let files = &crawls().interrupted;
+    let whole = quick_directory();
+    restore(files, whole.path());
+    let (_, known) = checkpoint_position(whole.path()).expect("a checkpoint");
+    let mut made_again = std::collections::BTreeSet::new();
+    // A file that is followed by another was synced before.
+    let (serial, path) = super::archive_files(whole.path()).pop().expect("a file");
+    let name = path.strip_prefix(whole.path()).expect("below").to_path_buf();
+    let (from, to) = (if serial == known.file { known.offset as usize } else { 0 }, files[&name].len());
+    for keep in [from, from + 1, (from + to) / 2, to.saturating_sub(1)].into_iter().filter(|keep| *keep < to) {
+        let mut damaged = files.clone();
+        damaged.get_mut(&name).expect("the file").truncate(keep);
+        let dir = quick_directory();
+        restore(&damaged, dir.path());
+        let opened = Engine::open(dir.path(), Overlay::new(RealDisk::new(dir.path())), small_settings());
+        made_again.insert(opened.expect("open").visits_lost);
+        let what = format!("{} cut to {keep} of {to}, {from} known", name.display());
+        assert_eq!(judge(&damaged, &name, &what), Verdict::Right);
+    }
+    println!("visits made again: {made_again:?}");
+    assert!(made_again.iter().any(|visits| *visits > 0), "{made_again:?}");
 }
 
 /// A flipped byte of the archive is found by `warc check`, or it is one that says nothing.

@@ -55,7 +55,7 @@ fn small_files(place: &Place) -> PathBuf {
     path
 }
 
-fn unix_ms() -> u64 {
+pub(super) fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as u64
 }
 
@@ -96,7 +96,7 @@ fn killed_at_random_instants() {
     assert_eq!(status["pages"].as_u64(), Some(reference.pages.len() as u64));
     let truth = server.web().reachable(&seeds(&server), Scope::Any, "rhumb", true);
     assert_eq!(reference.pages, truth.pages);
-    judge_politeness(&server, &server.log_view(), &[]);
+    judge_politeness(&server, &server.log_view(), &[], 10);
     server.clear_log();
 
     let place = Place::new();
@@ -130,12 +130,12 @@ fn killed_at_random_instants() {
     assert_eq!(facts.robots, reference.robots, "robots.txt is remembered over a crash");
     assert_eq!(status["pages"].as_u64(), Some(reference.pages.len() as u64));
     assert_eq!(status["urls_waiting"].as_u64(), Some(0));
-    judge_politeness(&server, &server.log_view(), &kills);
+    judge_politeness(&server, &server.log_view(), &kills, 10);
     judge_archive(&place.dir);
 }
 
 /// No gap is too short and no host has two connections, whoever was killed when.
-fn judge_politeness(server: &Server, view: &LogView, kills_unix_ms: &[u64]) {
+pub(super) fn judge_politeness(server: &Server, view: &LogView, kills_unix_ms: &[u64], factor: u64) {
     let web = server.web();
     assert!(view.requests.len() > 300);
     let mut spans: BTreeMap<&str, BTreeMap<u64, (u64, u64)>> = BTreeMap::new();
@@ -170,7 +170,7 @@ fn judge_politeness(server: &Server, view: &LogView, kills_unix_ms: &[u64]) {
         };
         let (gap_us, fetch_us) = (gap_us + noise_us, before.end_us - before.start_us - noise_us);
         let asked_us = web.robots(host).crawl_delay_ms("rhumb").unwrap_or(0) * 1_000;
-        let least_us = (DELAY_MS * 1_000).max(10 * fetch_us).max(asked_us);
+        let least_us = (DELAY_MS * 1_000).max(factor * fetch_us).max(asked_us);
         let killed_between = kills_unix_ms.iter().any(|ms| (before.start_unix_ms..=after.start_unix_ms).contains(ms));
         over_a_kill += u64::from(killed_between);
         assert!(

@@ -1,4 +1,4 @@
-//! The n-th write goes wrong, for every n of a small crawl that does everything a large one does: checkpoints, queues on
+//! The n-th write goes wrong, or the n-th look at a file, for every n of a small crawl that does everything a large one does: checkpoints, queues on
 //! disk, sieve runs and their merging, log segments and archive files that follow one another.
 //!
 //! A plain run takes a sample of all n; `RHUMB_FULL=1` takes every one.
@@ -91,6 +91,8 @@ pub fn small_settings() -> Settings {
         agent: "rhumb-test".to_string(),
         tls_hosts_max: 0,
         authorities: None,
+        credentials: Vec::new(),
+        cookies: false,
         workers: 3,
         threads: 1,
         sitemaps: false,
@@ -108,14 +110,15 @@ pub fn small_settings() -> Settings {
     }
 }
 
-/// Crawls from host 0 to the end; a hang fails the test, a panic goes through.
+/// Crawls from host 0, and a host that never answers, to the end; a hang fails the test, a panic goes through.
 pub fn crawl_on(disk: Arc<dyn Disk>, dir: &Path, server: &Server) -> Result<End, CrawlError> {
     let (done, ended) = mpsc::channel();
     let (dir, seed) = (dir.to_path_buf(), Url::parse(&server.web().url(0, 0)).expect("a URL"));
     let thread = std::thread::spawn(move || {
         let run = || {
             let mut engine = Engine::open(&dir, disk, small_settings())?;
-            engine.add_seeds(&[seed])?;
+            let dead = Url::parse("http://127.0.9.9:1/").expect("a URL");
+            engine.add_seeds(&[seed, dead])?;
             let (_stop, stopped) = watch::channel(false);
             engine.run(stopped)
         };
@@ -139,6 +142,14 @@ fn undisturbed(server: &Server) -> (Facts, u64, Vec<String>) {
     (Facts::read(dir.path()).expect("a sound log"), disk.operations(), disk.journal())
 }
 
+/// How often an undisturbed crawl looks at a file.
+fn looks(server: &Server) -> u64 {
+    let dir = quick_directory();
+    let disk = FailingDisk::new(RealDisk::new(dir.path()), 0, Failure::Unreadable);
+    crawl_on(disk.clone(), dir.path(), server).expect("an undisturbed crawl");
+    disk.operations()
+}
+
 fn same(facts: &Facts, reference: &Facts, what: &str) {
     assert_eq!(facts.pages, reference.pages, "{what}: pages");
     assert_eq!(facts.outcomes, reference.outcomes, "{what}: outcomes");
@@ -148,7 +159,10 @@ fn same(facts: &Facts, reference: &Facts, what: &str) {
 fn every_nth_operation(failure: Failure, sample: u64) {
     let server = small_web();
     let web = server.web();
-    let (reference, operations, _) = undisturbed(&server);
+    let (reference, mut operations, _) = undisturbed(&server);
+    if failure == Failure::Unreadable {
+        operations = looks(&server);
+    }
     let truth = web.reachable(&[web.url(0, 0)], rhumb_sim::Scope::Any, "rhumb-test", true);
     assert_eq!(reference.pages, truth.pages);
     let full = from_env("RHUMB_FULL", 0) != 0;
@@ -162,9 +176,15 @@ fn every_nth_operation(failure: Failure, sample: u64) {
         let dir = quick_directory();
         let real = RealDisk::new(dir.path());
         let disk = FailingDisk::new(real.clone(), n, failure);
+        if failure == Failure::Unreadable && n % 2 == 0 {
+            // Most of what is looked at lies there already: the way back is what reads.
+            let _ = crawl_on(FailingDisk::new(real.clone(), 200 + 5 * n, Failure::Tear), dir.path(), &server);
+        }
         let first = crawl_on(disk.clone(), dir.path(), &server);
         let touched = disk.operations() >= n;
-        assert!(first.is_err() || !touched || failure == Failure::Full, "{what}: nobody noticed");
+        // What does not read of the derived state is made anew at once, if that is found while opening.
+        let mendable = matches!(failure, Failure::Full | Failure::Unreadable);
+        assert!(first.is_err() || !touched || mendable, "{what}: nobody noticed");
         stopped += u64::from(first.is_err());
         // Every third time the way back is disturbed as well.
         if n % 3 == 0 {
@@ -183,6 +203,7 @@ fn every_nth_operation(failure: Failure, sample: u64) {
 #[test]
 fn the_small_crawl_does_everything() {
     let (reference, operations, journal) = undisturbed(&small_web());
+    let held = reference.held;
     let count = |what: &str| journal.iter().filter(|l| l.starts_with(what)).count();
     for (what, least) in [
         ("create log/", 3),
@@ -195,6 +216,7 @@ fn the_small_crawl_does_everything() {
     ] {
         assert!(count(what) >= least, "{what}: {} of {operations} operations", count(what));
     }
+    assert_eq!(held, 1, "the host that never answers is held");
     for outcome in ["ok", "redirect", "not_found", "server_error", "rate_limited", "robots_disallowed"] {
         assert!(reference.outcomes.values().any(|o| *o == outcome), "no {outcome}: {:?}", reference.outcomes);
     }
@@ -213,4 +235,9 @@ fn a_torn_write_is_survived() {
 #[test]
 fn a_full_disk_is_survived() {
     every_nth_operation(Failure::Full, 30);
+}
+
+#[test]
+fn a_failed_read_is_survived() {
+    every_nth_operation(Failure::Unreadable, 40);
 }

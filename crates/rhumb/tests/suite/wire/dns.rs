@@ -24,8 +24,8 @@ impl Named {
         let config = ServerConfig { dns: Some(any), dns_config, ..ServerConfig::default() };
         let server = Server::start(Web::new(WebConfig::plain(1, 1)).expect("web"), config).expect("server");
         let mut config = DnsConfig::with_servers(vec![server.dns_addr().expect("DNS is served")]);
-        config.schedule = vec![Duration::from_millis(150); ATTEMPTS];
-        config.tcp_wait = Duration::from_millis(150);
+        config.schedule = vec![Duration::from_millis(300); ATTEMPTS];
+        config.tcp_wait = Duration::from_millis(500);
         config.hosts_file = None;
         change(&mut config);
         let resolver = Resolver::new(config).expect("a resolver");

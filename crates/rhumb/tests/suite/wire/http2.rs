@@ -32,6 +32,7 @@ fn every_kind_has_its_outcome_at_a_bounded_cost() {
         // No task of ours goes on behind a visit that has ended, even where the server reads nothing.
         wild.all_closed().await;
         let taken = wild.server.taken();
+        println!("taken of 256 MiB each: {taken:?}");
         assert!(taken.len() >= 12, "{taken:?}");
         for (name, taken) in taken {
             assert!(taken < TAKEN_BYTES_MAX, "{name}: {taken} bytes");

@@ -1,0 +1,223 @@
+//! Single bits flipped anywhere in the files of a finished and of a half-done crawl: found and named, or harmless.
+//!
+//! A plain run takes `RHUMB_FLIPS` (60) positions from `RHUMB_SEED` (the clock); `make flips` takes 1,000. Kinds of files take turns, so
+//! that small ones are met as often as large ones. Each flip is judged through the library, and where the
+//! library has nothing to say, and every few times anyway, through the program: `status`, then `crawl`, then `rebuild`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rhumb_store::warc;
+use serde_json::{Value, json};
+
+use super::damage::{Files, Verdict, crawls, judge};
+use super::{Dice, Facts, from_env, quick_directory, restore};
+use crate::common::{rhumb, run};
+
+/// Settings with which the program goes on with the small crawl as quickly as the library would.
+const SETTINGS: &str = "[crawl]\nscope = \"any\"\nagent = \"rhumb-test\"\nmemory = \"1MiB\"\n\
+    [politeness]\ndelay = \"0s\"\nper_ip = 0\nbackoff_first = \"1ms\"\nbackoff_max = \"3ms\"\nretry_after_max = \"3ms\"\nfailure_pause = \"1ms\"\n\
+    [net]\nallow = [\"127.0.0.0/8\"]\n[dns]\nservers = [\"127.0.0.1:9\"]\n";
+
+/// The files of a crawl as the program leaves them, with `rhumb.toml` and the lock.
+fn with_settings(files: &Files) -> Files {
+    let temporary = quick_directory();
+    let dir = temporary.path().join("crawl");
+    let settings = temporary.path().join("settings.toml");
+    std::fs::write(&settings, SETTINGS).expect("write the settings");
+    // A crawl that may take no time at all only writes its settings.
+    let mut command = rhumb();
+    command.args(["crawl", "--quiet", "--max-time", "0s", "--config"]).arg(&settings).arg("--dir").arg(&dir);
+    run(command.arg("http://127.0.0.1:9/"));
+    let mut all = files.clone();
+    let read = |name: &str| std::fs::read_to_string(dir.join(name)).expect("the program wrote it");
+    let text = read("rhumb.toml");
+    let (text, _) = text.rsplit_once("# CRC-32 of all above: ").expect("a checksum");
+    assert!(text.contains("max_time"), "{text}");
+    // The crawl was made without a key.
+    let text: String = text.split_inclusive('\n').filter(|line| !line.starts_with("key = ")).collect();
+    let sealed = format!("{text}# CRC-32 of all above: {:08x}\n", rhumb_store::codec::crc32(text.as_bytes()));
+    all.insert(PathBuf::from("rhumb.toml"), sealed.into_bytes());
+    all.insert(PathBuf::from("lock"), read("lock").into_bytes());
+    all
+}
+
+/// What kind of file it is, by its folder and ending.
+fn kind(name: &Path) -> String {
+    let text = name.display().to_string();
+    match (name.parent().and_then(Path::to_str), name.extension().and_then(|e| e.to_str())) {
+        (Some("state"), None) if text.contains("checkpoint") => "state/checkpoint".to_string(),
+        (Some("") | None, _) | (_, None) => text,
+        (Some(folder), Some(ending)) => format!("{folder}/*.{ending}"),
+    }
+}
+
+struct Flip {
+    name: PathBuf,
+    place: usize,
+    damaged: Files,
+    what: String,
+}
+
+fn flip(files: &Files, kinds: &BTreeMap<String, Vec<PathBuf>>, turn: u64, dice: &mut Dice) -> Flip {
+    let names = kinds.values().nth(turn as usize % kinds.len()).expect("a kind");
+    let name = names[dice.below(names.len() as u64) as usize].clone();
+    let (place, bit) = (dice.below(files[&name].len() as u64) as usize, dice.below(8));
+    let mut damaged = files.clone();
+    damaged.get_mut(&name).expect("the file")[place] ^= 1 << bit;
+    let what = format!("{}: bit {bit} of byte {place} of {}", name.display(), files[&name].len());
+    Flip { name, place, damaged, what }
+}
+
+/// How a flip was met.
+#[derive(Default)]
+struct Tally {
+    flips: u64,
+    /// `status` named it.
+    named: u64,
+    /// An error, and the log or the archive is needed from a copy.
+    errors: u64,
+    /// Nothing depends on the bit, as far as `status` looks.
+    harmless: u64,
+    /// Went through the program.
+    by_program: u64,
+}
+
+/// What the program makes of a flip; true if `status` named it.
+fn by_program(flip: &Flip, figures: &Value, tally: &mut Tally) {
+    let all = crawls();
+    let (what, file) = (&flip.what, flip.name.display().to_string());
+    let temporary = quick_directory();
+    let dir = temporary.path();
+    restore(&flip.damaged, dir);
+    let looked = run(rhumb().args(["status", "--json"]).arg(dir));
+    let stderr = String::from_utf8_lossy(&looked.stderr).into_owned();
+    assert!(!stderr.contains("panicked"), "{what}: {stderr}");
+    let code = looked.status.code();
+    tally.by_program += 1;
+    match code {
+        Some(0) => {
+            tally.harmless += 1;
+            assert_eq!(stderr, "", "{what}");
+        }
+        Some(1 | 3) => {
+            tally.named += 1;
+            // What is in a checkpoint has no file name of its own.
+            let known = stderr.contains(&file) || (file.starts_with("state/") && stderr.contains("state/checkpoint"));
+            assert!(known, "{what}: {stderr}");
+            assert!(stderr.contains("; ") || file == "rhumb.toml", "{what}: what to do about it? {stderr}");
+            assert!(code == Some(1) || stderr.lines().count() == 1, "{what}: {stderr}");
+        }
+        other => panic!("{what}: {other:?}: {stderr}"),
+    }
+    if code != Some(3) {
+        let status: Value = serde_json::from_slice(&looked.stdout).expect("JSON");
+        for figure in ["pages", "urls_seen", "urls_waiting", "outcomes", "links", "requests"] {
+            assert_eq!(status[figure], figures[figure], "{what}: {figure}");
+        }
+    }
+    if file == "rhumb.toml" {
+        // Other settings make another crawl; whoever goes on was told.
+        return;
+    }
+    let resumed = run(rhumb().args(["crawl", "--json", "--max-time", "100s", "--dir"]).arg(dir));
+    let stderr = String::from_utf8_lossy(&resumed.stderr).into_owned();
+    assert!(!stderr.contains("panicked"), "{what}: {stderr}");
+    match resumed.status.code() {
+        Some(0) => {}
+        Some(3) => {
+            // Derived state is made anew without being asked for.
+            tally.errors += 1;
+            assert!(stderr.contains(&file) && stderr.contains("byte"), "{what}: {stderr}");
+            assert!(file.starts_with("log/") || file.starts_with("archive/"), "{what}: {stderr}");
+            return;
+        }
+        other => panic!("{what}: {other:?}: {stderr}"),
+    }
+    match Facts::read_log(dir) {
+        Ok((facts, _)) => {
+            assert_eq!(facts.pages, all.reference.pages, "{what}: pages");
+            assert_eq!(facts.outcomes, all.reference.outcomes, "{what}: outcomes");
+            assert_eq!(facts.links, all.reference.links, "{what}: links");
+        }
+        // In a part of the log that no resume reads, and that `status` named.
+        Err(e) => assert!(file.starts_with("log/") && code == Some(1), "{what}: {e}"),
+    }
+    if file.starts_with("state/") || file.ends_with(".cdxj") {
+        let rebuilt = run(rhumb().args(["rebuild", "--json"]).arg(dir));
+        assert_eq!(rebuilt.status.code(), Some(0), "{what}: {}", String::from_utf8_lossy(&rebuilt.stderr));
+        let looked = run(rhumb().args(["status", "--json"]).arg(dir));
+        let stderr = String::from_utf8_lossy(&looked.stderr).into_owned();
+        assert_eq!((looked.status.code(), stderr.as_str()), (Some(0), ""), "{what}: after `rebuild`");
+    }
+}
+
+/// A flip in the archive that `status` does not name says nothing: what is read from the file is what was read before.
+fn archive_says_the_same(files: &Files, flip: &Flip) {
+    let rows = |bytes: &[u8]| {
+        let mut rows = Vec::new();
+        warc::ls(bytes, |row| rows.push(format!("{row:?}"))).map(|()| rows)
+    };
+    let (before, after) = (&files[&flip.name], &flip.damaged[&flip.name]);
+    if warc::check(&after[..]).passed() {
+        assert_eq!(rows(after).expect("list"), rows(before).expect("list"), "{}", flip.what);
+    }
+}
+
+#[test]
+fn single_bits_anywhere() {
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    let (flips, seed) = (from_env("RHUMB_FLIPS", 60), from_env("RHUMB_SEED", clock));
+    println!("to repeat: RHUMB_FLIPS={flips} RHUMB_SEED={seed}");
+    let mut dice = Dice(seed);
+    let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
+    for (half, files) in [&crawls().finished, &crawls().interrupted].into_iter().enumerate() {
+        let files = with_settings(files);
+        let mut kinds: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+        for name in files.iter().filter(|(_, bytes)| !bytes.is_empty()).map(|(name, _)| name) {
+            kinds.entry(kind(name)).or_default().push(name.clone());
+        }
+        let sound = quick_directory();
+        restore(&files, sound.path());
+        let looked = run(rhumb().args(["status", "--json"]).arg(sound.path()));
+        assert_eq!(looked.status.code(), Some(0), "{}", String::from_utf8_lossy(&looked.stderr));
+        let figures: Value = serde_json::from_slice(&looked.stdout).expect("JSON");
+        for turn in 0..flips / 2 {
+            let flip = flip(&files, &kinds, turn, &mut dice);
+            let tally = tallies.entry(kind(&flip.name)).or_default();
+            tally.flips += 1;
+            let in_library = flip.name.starts_with("log") || flip.name.starts_with("state");
+            if in_library && turn % 4 != half as u64 {
+                let mut damaged = flip.damaged.clone();
+                damaged.retain(|name, _| name.components().count() > 1);
+                match judge(&damaged, &flip.name, &flip.what) {
+                    Verdict::Right => {}
+                    Verdict::Told => tally.errors += 1,
+                }
+                continue;
+            }
+            by_program(&flip, &figures, tally);
+            if flip.name.to_str().is_some_and(|n| n.ends_with(".warc.gz")) {
+                archive_says_the_same(&files, &flip);
+            }
+            assert!(flip.place < files[&flip.name].len());
+        }
+    }
+    let report: BTreeMap<&String, Value> = tallies
+        .iter()
+        .map(|(kind, t)| {
+            let report = json!({
+                "flips": t.flips, "by_program": t.by_program, "named_by_status": t.named,
+                "not_seen_by_status": t.harmless, "errors": t.errors,
+            });
+            (kind, report)
+        })
+        .collect();
+    let report = json!({ "seed": seed, "flips": flips, "wrong_answers": 0, "panics": 0, "kinds": report });
+    println!("{report:#}");
+    if let Ok(path) = std::env::var("RHUMB_REPORT") {
+        std::fs::write(path, format!("{report:#}\n")).expect("write the report");
+    }
+    assert!(tallies.len() >= 8, "kinds of files: {:?}", tallies.keys());
+}

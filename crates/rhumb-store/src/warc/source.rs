@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(source.next_member().expect("read"), Next::Member);
         assert_eq!(drain(&mut source).expect("whole"), b"second");
         assert_eq!(source.next_member().expect("read"), Next::Garbage);
-        assert_eq!(source.peek_raw(), b"tail");
+        assert_eq!(source.peek_raw(4), b"tail");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! The text is cut into phrases of some words, at line ends and behind words whose hash says so: the same sentence gives the same
 //! phrases wherever it stands. Words with digits (dates, counters, session ids) and words of the page's own URL (an error page
 //! repeats what was asked for) count as one and the same word. Of a long paragraph the beginning is read and then a sentence
-//! here and there, which costs a fifth and tells as much. Of all phrases the gist keeps those with the least hashes,
+//! here and there, which costs a tenth and tells as much. Of all phrases the gist keeps those with the least hashes,
 //! long ones with better odds: a fair sample of what there is to read, in 64 bytes.
 //!
 //! Two pages with the same gist say the same thing; and a site whose phrases are all known says nothing new.
@@ -15,9 +15,9 @@ pub const PHRASES_MAX: usize = 16;
 /// A phrase ends behind this many words if nothing ended it before.
 const WORDS_MAX: u32 = 16;
 /// Words read in a row before a stretch of a long paragraph is passed over,
-const STRETCH_WORDS: u32 = 16;
+const STRETCH_WORDS: u32 = 10;
 /// which is so many bytes, and on to the end of a sentence.
-const PASSED_BYTES: usize = 256;
+const PASSED_BYTES: usize = 384;
 /// Words of the URL that are passed over, at the most.
 const URL_WORDS_MAX: usize = 32;
 /// What a word that does not count is taken for.

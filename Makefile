@@ -18,7 +18,7 @@ HOSTS  ?= 1000000
 # bash has a SECONDS of its own, which reaches us from nowhere but the command line.
 FUZZ_SECONDS = $(if $(filter command line,$(origin SECONDS)),$(SECONDS),600)
 
-.PHONY: help test tidy ci fmt clippy doc deny sim sim-smoke kill faults flips tools fuzz fuzz-smoke bench-peers bench-sizes bench-scale clean
+.PHONY: help test tidy ci fmt clippy doc deny sim sim-smoke kill hostile faults flips tools fuzz fuzz-smoke bench-peers bench-sizes bench-scale clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ fuzz: ## each fuzz target (or TARGET) for SECONDS (600), summary in target/fuzz/
 
 fuzz-smoke: ## each fuzz target for 10 seconds
 	$(PYTHON) fuzz/run.py $(TARGET) --seconds 10 $(ARGS)
+
+hostile: ## hosts that behave, alone and beside the whole hostile web, five times in turn (about 5 minutes); OUT=file keeps the figures
+	RHUMB_HOSTILE=$(abspath $(or $(OUT),target/hostile.json)) cargo test $(LOCKED) -p rhumb --test suite hostile::measured -- --ignored --nocapture
 
 bench-peers: ## processor time per page beside wget2 and Scrapy (about 10 minutes, nearly all of it Scrapy); ARGS=--json keeps the result
 	$(PYTHON) bench/peers.py $(ARGS)

@@ -49,7 +49,7 @@ def known(target):
     return [d for d in (FUZZ / "corpus" / target, FUZZ / "regressions" / target) if d.is_dir()]
 
 
-def run(program, target, seconds):
+def run(program, target, seconds, commit):
     corpus, findings = WORK / "corpus" / target, WORK / "findings" / target
     for folder in (corpus, findings):
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def run(program, target, seconds):
         "executions_per_second": last(r"stat::average_exec_per_sec:\s*(\d+)"), "coverage_edges": last(r"\bcov: (\d+)"),
         "features": last(r"\bft: (\d+)"), "corpus_files": last(r"\bcorp: (\d+)/"), "peak_rss_mb": last(r"stat::peak_rss_mb:\s*(\d+)"),
         "slowest_input_seconds": last(r"stat::slowest_unit_time_sec:\s*(\d+)"), "findings": found, "exit": done.returncode,
-        "commit": version(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]), "date": datetime.date.today().isoformat(),
+        "commit": commit, "date": datetime.date.today().isoformat(),
     }
 
 
@@ -107,9 +107,10 @@ def main():
     if unknown := set(wanted) - set(targets()):
         parser.error(f"no target {', '.join(sorted(unknown))}; there are {', '.join(targets())}")
     programs = args.programs or build()
+    commit = version(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"])
     failed = []
     for target in wanted if args.seconds else []:
-        result = run(programs / target, target, args.seconds)
+        result = run(programs / target, target, args.seconds, commit)
         (WORK / "results" / f"{target}.json").write_text(json.dumps(result, indent=1) + "\n")
         clean = not result["findings"] and result["exit"] == 0
         say(f"{target:9} {result['executions']:>11,} runs, {result['coverage_edges']:>6} edges, {result['corpus_files']:>5} inputs, "

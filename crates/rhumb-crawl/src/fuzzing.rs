@@ -23,11 +23,11 @@ pub fn head_of<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, head_bytes_max: u
 pub fn frames_of<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, head_bytes_max: usize) -> Result<(), String> {
     let mut meter = FrameMeter::default();
     meter.refill(head_bytes_max, 64);
-    let mut verdict = Ok(());
+    let mut said = Ok(());
     for piece in pieces {
-        verdict = meter.see(piece).map_err(|excess| excess.to_string());
+        said = meter.see(piece);
     }
-    verdict
+    said.map_err(|excess| excess.to_string())
 }
 
 /// `Retry-After` in milliseconds from `now`.

@@ -21,8 +21,10 @@ pub fn run(data: &[u8]) {
         let mut shouted = data.to_vec();
         shouted.iter_mut().take(2).for_each(|b| *b ^= 0x5a);
         // Labels of the question: header, length, `a`, length, `example`.
-        if reply.is_some() && data.get(12) == Some(&1) {
-            shouted[13..22].make_ascii_uppercase();
+        if reply.is_some()
+            && let Some(question) = shouted.get_mut(13..22)
+        {
+            question.make_ascii_uppercase();
         }
         assert_eq!(dns_reply(&shouted, ASKED, v6, 0), reply, "id or case");
         if let (Some((one, _)), Some((other, _))) = (&reply, dns_reply(data, ASKED, v6, 10)) {

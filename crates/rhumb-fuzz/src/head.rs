@@ -35,7 +35,9 @@ pub fn run(data: &[u8]) {
     if let Ok(value) = std::str::from_utf8(stream) {
         let now = Timestamp(1_800_000_000_000);
         let waits = retry_after_ms(value, now);
-        if let Ok(seconds) = value.parse::<u32>() {
+        if value.bytes().all(|b| b.is_ascii_digit())
+            && let Ok(seconds) = value.parse::<u32>()
+        {
             assert_eq!(waits, Some(u64::from(seconds) * 1000));
         }
     }

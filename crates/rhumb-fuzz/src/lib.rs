@@ -25,6 +25,9 @@ mod config;
 #[path = "../../rhumb/src/credentials.rs"]
 #[allow(dead_code, missing_docs)]
 mod credentials;
+#[path = "../../rhumb/src/files.rs"]
+#[allow(dead_code, missing_docs)]
+mod files;
 #[path = "../../rhumb/src/memory.rs"]
 #[allow(dead_code)]
 mod memory;
@@ -32,8 +35,11 @@ mod memory;
 #[allow(dead_code, missing_docs)]
 mod units;
 
+/// Takes any bytes, and panics if something does not hold of them.
+pub type Target = fn(&[u8]);
+
 /// All targets by name, as `fuzz/fuzz_targets`, `fuzz/corpus` and `fuzz/regressions` know them.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[(&str, Target)] = &[
     ("config", config_target::run),
     ("dns", dns::run),
     ("head", head::run),

@@ -116,7 +116,8 @@ fn foreign_run(data: &[u8]) {
 
 /// Keys that were written are found, and no others.
 fn own_run(data: &[u8]) {
-    let mut keys: Vec<u64> = data.chunks(3).map(|c| c.iter().fold(0, |n, &b| n << 20 | u64::from(b) * 77)).collect();
+    let mut keys: Vec<u64> =
+        data.chunks(3).map(|c| c.iter().fold(0, |n, &b| (n << 20) | (u64::from(b) * 77))).collect();
     keys.sort_unstable();
     keys.dedup();
     let disk = disk();

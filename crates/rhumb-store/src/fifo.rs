@@ -211,9 +211,10 @@ impl Fifo {
         if got < length || crc32fast::hash(&bytes[4..]) != word(&bytes, 0) {
             return Err(damaged("the checksum of a queue block does not match"));
         }
-        self.head_count = word(&bytes, 8);
-        let left = segment.count.checked_sub(u64::from(self.head_count));
-        segment.count = left.ok_or_else(|| damaged("a queue block has too many entries"))?;
+        let entries = word(&bytes, 8);
+        let left = segment.count.checked_sub(u64::from(entries)).filter(|_| entries > 0);
+        segment.count = left.ok_or_else(|| damaged("a queue block of an impossible number of entries"))?;
+        self.head_count = entries;
         segment.at += length as u64;
         self.head = bytes;
         self.head_at = BLOCK_HEAD_BYTES;
@@ -270,9 +271,9 @@ impl Fifo {
                 disk.truncate(&name, last.end)?;
             }
         }
-        fifo.count = fifo.segments.iter().map(|s| s.count).sum::<u64>()
-            + u64::from(fifo.head_count)
-            + u64::from(fifo.tail_count);
+        let ends = u64::from(fifo.head_count) + u64::from(fifo.tail_count);
+        let count = fifo.segments.iter().try_fold(ends, |sum, segment| sum.checked_add(segment.count));
+        fifo.count = count.ok_or_else(|| StoreError::corrupt(DIR, 0, "more entries than can be"))?;
         Ok(fifo)
     }
 

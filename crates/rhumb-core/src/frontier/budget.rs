@@ -6,7 +6,7 @@
 //! So a trap costs a few hundred visits, and a host that keeps bringing something new is never stopped, however large.
 //!
 //! Credit is counted in quarters of a visit. A host's stands with the host; a domain's is a line of its own in the host
-//! table, and the ones in use are in memory (`hosts.rs`).
+//! table, and the ones in use are in memory (`domains.rs`).
 
 use rhumb_store::Timestamp;
 use rhumb_store::codec::{Malformed, Put, Take};
@@ -15,6 +15,8 @@ use crate::outcome::Outcome;
 use crate::url::Url;
 use crate::visit::VisitRecord;
 
+/// A domain with so many hosts is remembered.
+const HOSTS_NOTABLE: u32 = 16;
 /// Quarters of a visit in one.
 const QUARTERS: u64 = 4;
 
@@ -163,15 +165,17 @@ fn is_in_domain(url: &str, domain: &str) -> bool {
 pub(super) struct Domain {
     /// In quarters of a visit.
     pub credit: u64,
-    /// Visits of pages.
-    pub pages: u64,
-    /// Of these, with something new.
-    pub useful: u64,
-    /// Hosts met.
-    pub hosts: u64,
     /// Over its budget, none of its hosts is granted a page before this.
     pub explore_after: Timestamp,
+    /// Visits of pages.
+    pub pages: u32,
+    /// Of these, with something new.
+    pub useful: u32,
+    /// Hosts met.
+    pub hosts: u32,
     // What follows is not kept over a restart.
+    /// There is a line for it in the table.
+    pub stored: bool,
     pub dirty: bool,
     /// Asked for since it was last considered for leaving memory.
     pub used: bool,
@@ -185,6 +189,7 @@ impl Domain {
             useful: 0,
             hosts: 0,
             explore_after: Timestamp(0),
+            stored: false,
             dirty: false,
             used: false,
         }
@@ -192,32 +197,44 @@ impl Domain {
 
     /// A page of it was visited.
     pub fn visited(&mut self, worth: Useful, budget: &BudgetConfig) {
-        self.pages += 1;
-        self.useful += u64::from(worth == Useful::New);
+        self.pages = self.pages.saturating_add(1);
+        self.useful = self.useful.saturating_add(u32::from(worth == Useful::New));
         self.credit = budget.after(self.credit, budget.domain_start(), worth.to_domain());
     }
 
     /// Whether a host of it that was visited so often must not be now.
     pub fn is_over(&self, budget: &BudgetConfig, host_pages: u64) -> bool {
-        let hosts_max = self.useful.saturating_add(budget.domain_hosts_max);
+        let hosts_max = budget.domain_hosts_max.saturating_add(u64::from(self.useful));
         budget.domain_credit > 0 && self.credit == 0
-            || budget.domain_pages_max > 0 && self.pages >= budget.domain_pages_max
-            || budget.domain_hosts_max > 0 && host_pages == 0 && self.hosts > hosts_max
+            || budget.domain_pages_max > 0 && u64::from(self.pages) >= budget.domain_pages_max
+            || budget.domain_hosts_max > 0 && host_pages == 0 && u64::from(self.hosts) > hosts_max
+    }
+
+    /// Whether there is anything to remember once it is out of use. Of most domains there is not: they begin anew with what they began with.
+    pub fn is_notable(&self, budget: &BudgetConfig) -> bool {
+        let poor = budget.domain_credit > 0 && self.credit < budget.domain_start() / 8 * 7;
+        let capped = budget.domain_pages_max > 0 && self.pages > 0;
+        poor || capped || self.hosts >= HOSTS_NOTABLE
     }
 
     pub fn save(&self, into: &mut Vec<u8>) {
-        for n in [self.credit, self.pages, self.useful, self.hosts, self.explore_after.0] {
+        for n in [self.credit, self.explore_after.0] {
             into.put_u64(n);
+        }
+        for n in [self.pages, self.useful, self.hosts] {
+            into.put_u64(u64::from(n));
         }
     }
 
     pub fn load(bytes: &[u8], budget: &BudgetConfig) -> Result<Domain, Malformed> {
         let mut from = Take::new(bytes);
         let mut domain = Domain::new(budget);
-        for n in [&mut domain.credit, &mut domain.pages, &mut domain.useful, &mut domain.hosts] {
-            *n = from.u64()?;
-        }
+        domain.stored = true;
+        domain.credit = from.u64()?;
         domain.explore_after = Timestamp(from.u64()?);
+        for n in [&mut domain.pages, &mut domain.useful, &mut domain.hosts] {
+            *n = from.u32()?;
+        }
         Ok(domain)
     }
 }

@@ -11,7 +11,7 @@ use crate::traps::TrapsConfig;
 const BACK_QUEUE_BYTES: usize = 16 << 10;
 
 /// What a domain in memory takes, about.
-pub(super) const DOMAIN_BYTES: usize = 160;
+pub(super) const DOMAIN_BYTES: usize = 112;
 /// So many domains may be in memory, however little there is.
 const DOMAINS_MIN: usize = 16;
 

@@ -159,17 +159,18 @@ impl Frontier {
         let budget = &self.config.budget;
         let worth = usefulness(record);
         let state = self.hosts.get_mut(key).expect("a finished visit's host is in play");
-        state.pages += u64::from(!record.retry);
+        state.pages = state.pages.saturating_add(u32::from(!record.retry));
         state.credit = budget.host_after(state.credit, worth);
         if worth == Useful::New {
             state.explored = 0;
         }
-        let (over, pages, domain) = (budget.host_is_over(state.credit, state.pages), state.pages, state.domain);
+        let (pages, domain) = (u64::from(state.pages), state.domain);
+        let over = budget.host_is_over(state.credit, pages);
         let held = state.held.as_ref().map(|h| h.is_broken_circuit());
         let trouble = state.failures > 0;
         // One page was granted, and this was it.
         state.granted = false;
-        let domain = self.hosts.domain(domain, budget)?;
+        let domain = self.hosts.domain(domain)?;
         if !record.retry {
             domain.visited(worth, budget);
             domain.dirty = true;

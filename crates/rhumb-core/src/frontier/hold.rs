@@ -150,9 +150,9 @@ impl Frontier {
         if state.granted || !state.errands.is_empty() || self.slots[slot as usize].queue.is_empty() {
             return Ok(None);
         }
-        let (budget, pages) = (&self.config.budget, state.pages);
-        let over =
-            budget.host_is_over(state.credit, pages) || self.hosts.domain(state.domain, budget)?.is_over(budget, pages);
+        let (budget, pages) = (&self.config.budget, u64::from(state.pages));
+        let over = budget.host_is_over(state.credit, pages)
+            || self.hosts.known_domain(state.domain)?.is_some_and(|d| d.is_over(budget, pages));
         Ok(over.then_some(Reason::OverBudget))
     }
 
@@ -321,8 +321,8 @@ impl Frontier {
         };
         if !hold.is_broken_circuit() {
             let budget = self.config.budget.clone();
-            let (domain, pages) = (state.domain, state.pages);
-            let domain = self.hosts.domain(domain, &budget)?;
+            let (domain, pages) = (state.domain, u64::from(state.pages));
+            let domain = self.hosts.domain(domain)?;
             if domain.is_over(&budget, pages) {
                 if now < domain.explore_after {
                     // Another host of the domain had the domain's turn.
@@ -330,6 +330,7 @@ impl Frontier {
                     return self.push_due(Due { at, queued: now, ..due });
                 }
                 domain.explore_after = now.plus_ms(budget.explore_ms);
+                domain.dirty = true;
             }
         }
         let state = self.hosts.open(&due.host)?;

@@ -48,7 +48,7 @@ pub(super) struct HostState {
     /// What it may still cost, in quarters of a visit.
     pub credit: u64,
     /// Visits of its pages.
-    pub pages: u64,
+    pub pages: u32,
     /// The key of its registrable domain.
     pub domain: u64,
     /// A contact was announced in the log and its end is not there yet.
@@ -116,7 +116,7 @@ pub(super) enum Connection {
 #[derive(Debug)]
 pub(super) struct InFlight {
     /// The page's URL, or nothing when robots.txt is fetched.
-    pub entry: Option<Entry>,
+    pub entry: Option<Box<Entry>>,
 }
 
 #[derive(Clone, Debug)]
@@ -127,9 +127,15 @@ pub(super) struct Errand {
 }
 
 impl HostState {
+    /// A host that was just met.
     pub fn new(host: Host, config: &FrontierConfig) -> HostState {
+        let domain = domain_key(host.registrable_domain());
+        HostState::of_domain(host, domain, config)
+    }
+
+    fn of_domain(host: Host, domain: u64, config: &FrontierConfig) -> HostState {
         HostState {
-            domain: domain_key(host.registrable_domain()),
+            domain,
             host,
             contact_after: Timestamp(0),
             backoff_until: Timestamp(0),
@@ -305,7 +311,8 @@ impl HostState {
         into.put_u8(self.trips);
         into.put_u8(self.explored);
         into.put_u64(self.credit);
-        into.put_u64(self.pages);
+        into.put_u64(u64::from(self.pages));
+        into.extend_from_slice(&self.domain.to_le_bytes());
         into.put_u64(self.held.as_ref().map_or(0, |h| h.at.0 + 1));
         if let Some(hold) = &self.held {
             hold.put(into);
@@ -314,7 +321,7 @@ impl HostState {
 
     pub fn load(from: &mut Take<'_>, config: &FrontierConfig) -> Result<HostState, Malformed> {
         let host = Host::from_canonical(from.str()?).ok_or(Malformed("a host is not an origin"))?;
-        let mut state = HostState::new(host, config);
+        let mut state = HostState::of_domain(host, 0, config);
         state.contact_after = Timestamp(from.u64()?);
         state.backoff_until = Timestamp(from.u64()?);
         state.backoff_level = from.u8()?;
@@ -342,7 +349,9 @@ impl HostState {
         state.trips = from.u8()?;
         state.explored = from.u8()?;
         state.credit = from.u64()?;
-        state.pages = from.u64()?;
+        state.pages = from.u32()?;
+        let domain = from.raw(8)?.try_into().map_err(|_| Malformed("half a key"))?;
+        state.domain = u64::from_le_bytes(domain);
         if let Some(at) = from.u64()?.checked_sub(1) {
             state.held = Some(Box::new(Hold::take(from, Timestamp(at))?));
         }

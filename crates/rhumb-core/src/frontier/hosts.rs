@@ -18,13 +18,13 @@ use rhumb_store::fifo::Fifo;
 use rhumb_store::table::{Table, TableDone, TableWork};
 use rhumb_store::{Result, StoreError};
 
-use super::budget::{BudgetConfig, Domain};
+use super::budget::Domain;
+use super::domains::Domains;
 use super::host::{Connection, HostState, KnownRules, Robots};
 use super::{FrontierConfig, Slot, config};
 use crate::robots::Rules;
 use crate::sieve::AsIs;
 use crate::url::{Fingerprint, Host, Url};
-use crate::visit::Entry;
 
 /// The directory of the hosts on disk.
 pub const DIR: &str = "state/hosts";
@@ -45,9 +45,7 @@ pub(super) struct Hosts {
     /// What the hot hosts take, about.
     bytes: usize,
     config: Arc<FrontierConfig>,
-    domains: HashMap<u64, Domain, BuildHasherDefault<AsIs>>,
-    /// The domains in memory, in the order they came.
-    domains_order: VecDeque<u64>,
+    domains: Domains,
     /// Segments of parked queues that left memory before they were durable.
     unsynced: Vec<String>,
 }
@@ -62,9 +60,8 @@ impl Hosts {
             dirty: Vec::new(),
             known: 0,
             bytes: 0,
+            domains: Domains::new(config.domains_max()),
             config,
-            domains: HashMap::default(),
-            domains_order: VecDeque::new(),
             unsynced: Vec::new(),
         })
     }
@@ -110,9 +107,8 @@ impl Hosts {
                 None => {
                     self.known += 1;
                     let state = HostState::new(host.clone(), &self.config);
-                    let config = self.config.clone();
-                    let domain = self.domain(state.domain, &config.budget)?;
-                    domain.hosts += 1;
+                    let domain = self.domain(state.domain)?;
+                    domain.hosts = domain.hosts.saturating_add(1);
                     domain.dirty = true;
                     state
                 }
@@ -190,44 +186,19 @@ impl Hosts {
         if self.table.needs_settle() { self.table.settle() } else { Ok(()) }
     }
 
-    /// What is known of a registrable domain, to be changed by whoever marks it as dirty.
-    pub fn domain(&mut self, key: u64, budget: &BudgetConfig) -> Result<&mut Domain> {
-        if !self.domains.contains_key(&key) {
-            self.make_room_for_domain()?;
-            let domain = match self.table.get(key)? {
-                Some(bytes) => Domain::load(bytes, budget).map_err(malformed)?,
-                None => Domain::new(budget),
-            };
-            self.domains.insert(key, domain);
-            self.domains_order.push_back(key);
-        }
-        let domain = self.domains.get_mut(&key).expect("it was just put there");
-        domain.used = true;
-        Ok(domain)
+    /// A registrable domain, to be changed by whoever marks it as dirty.
+    pub fn domain(&mut self, key: u64) -> Result<&mut Domain> {
+        self.domains.get(key, &mut self.table, &self.config.budget)
+    }
+
+    /// A registrable domain, if anything is known of it.
+    pub fn known_domain(&mut self, key: u64) -> Result<Option<&mut Domain>> {
+        self.domains.known(key, &mut self.table, &self.config.budget)
     }
 
     /// A registrable domain, if it is in memory.
     pub fn domain_in_memory(&self, key: u64) -> Option<&Domain> {
-        self.domains.get(&key)
-    }
-
-    /// The domain that came first leaves, unless it was asked for meanwhile.
-    fn make_room_for_domain(&mut self) -> Result<()> {
-        while self.domains.len() >= self.config.domains_max() {
-            let Some(key) = self.domains_order.pop_front() else { return Ok(()) };
-            let Some(domain) = self.domains.get_mut(&key) else { continue };
-            if std::mem::take(&mut domain.used) {
-                self.domains_order.push_back(key);
-                continue;
-            }
-            let domain = self.domains.remove(&key).filter(|d| d.dirty);
-            if let Some(domain) = domain {
-                let mut bytes = Vec::with_capacity(16);
-                domain.save(&mut bytes);
-                self.put(key, &bytes)?;
-            }
-        }
-        Ok(())
+        self.domains.in_memory(key)
     }
 
     /// Keeps rules that are too large to be kept with their host.
@@ -309,12 +280,7 @@ impl Hosts {
             save_host(state, queue, &mut bytes);
             self.table.put(key, &bytes);
         }
-        for (&key, domain) in self.domains.iter_mut().filter(|(_, d)| d.dirty) {
-            domain.dirty = false;
-            bytes.clear();
-            domain.save(&mut bytes);
-            self.table.put(key, &bytes);
-        }
+        self.domains.save(&mut self.table, &self.config.budget, into);
         self.table.settle()?;
         self.table.take_unsynced(unsynced);
         unsynced.append(&mut self.unsynced);
@@ -333,6 +299,7 @@ impl Hosts {
         from: &mut Take<'_>,
     ) -> Result<(Hosts, Vec<(u64, Fifo)>)> {
         let mut hosts = Hosts::new(disk.clone(), config.clone())?;
+        hosts.domains.load(from).map_err(malformed)?;
         hosts.known = from.u64().map_err(malformed)?;
         hosts.table = Table::load(disk.clone(), DIR, config.table, from)?;
         let mut queues = Vec::new();
@@ -363,7 +330,7 @@ fn save_host(state: &HostState, queue: Option<&Fifo>, into: &mut Vec<u8>) {
     state.save(into);
     into.put_u8(u8::from(queue.is_some()));
     if let Some(queue) = queue {
-        let under_way = state.in_flight.as_ref().and_then(|f| f.entry.as_ref()).map(Entry::to_bytes);
+        let under_way = state.in_flight.as_ref().and_then(|f| f.entry.as_ref()).map(|e| e.to_bytes());
         queue.save(under_way.as_slice(), into);
     }
 }
@@ -380,7 +347,7 @@ fn rules_key(host: &Host) -> u64 {
     Fingerprint::of(&format!("rules {}", host.as_str())).0
 }
 
-fn malformed(Malformed(what): Malformed) -> StoreError {
+pub(super) fn malformed(Malformed(what): Malformed) -> StoreError {
     StoreError::corrupt(DIR, 0, what)
 }
 

@@ -23,6 +23,7 @@ mod addresses;
 mod aside;
 mod budget;
 mod config;
+mod domains;
 mod fold;
 mod hold;
 #[cfg(test)]
@@ -328,7 +329,7 @@ impl Frontier {
             self.addresses.not_idle(address, key);
         }
         state.connection = Connection::Busy(address);
-        state.in_flight = Some(InFlight { entry: purpose.is_page().then(|| entry.clone()) });
+        state.in_flight = Some(InFlight { entry: purpose.is_page().then(|| Box::new(entry.clone())) });
         self.in_flight += 1;
         self.in_flight_pages += u64::from(purpose.is_page());
         self.waiting -= u64::from(purpose.is_page());

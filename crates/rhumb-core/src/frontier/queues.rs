@@ -105,7 +105,7 @@ impl Frontier {
         state.slot = Some(slot);
         // The name is looked up as soon as the host has a back queue, so that no visit has to wait for it; unless it will be held for
         // its domain's sake, as one of names without end.
-        let (domain, pages) = (state.domain, state.pages);
+        let (domain, pages) = (state.domain, u64::from(state.pages));
         let over = self.hosts.domain_in_memory(domain).is_some_and(|d| d.is_over(&self.config.budget, pages));
         let state = self.hosts.get_mut(key).expect("a host is opened before its back queue");
         if !over

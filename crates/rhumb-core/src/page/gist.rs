@@ -2,7 +2,8 @@
 //!
 //! The text is cut into phrases of some words, at line ends and behind words whose hash says so: the same sentence gives the same
 //! phrases wherever it stands. Words with digits (dates, counters, session ids) and words of the page's own URL (an error page
-//! repeats what was asked for) count as one and the same word. Of all phrases the gist keeps those with the least hashes,
+//! repeats what was asked for) count as one and the same word. Of a long paragraph the beginning is read and then a sentence
+//! here and there, which costs a fifth and tells as much. Of all phrases the gist keeps those with the least hashes,
 //! long ones with better odds: a fair sample of what there is to read, in 64 bytes.
 //!
 //! Two pages with the same gist say the same thing; and a site whose phrases are all known says nothing new.
@@ -13,6 +14,10 @@ use crate::url::Url;
 pub const PHRASES_MAX: usize = 16;
 /// A phrase ends behind this many words if nothing ended it before.
 const WORDS_MAX: u32 = 16;
+/// Words read in a row before a stretch of a long paragraph is passed over,
+const STRETCH_WORDS: u32 = 16;
+/// which is so many bytes, and on to the end of a sentence.
+const PASSED_BYTES: usize = 256;
 /// Words of the URL that are passed over, at the most.
 const URL_WORDS_MAX: usize = 32;
 /// What a word that does not count is taken for.
@@ -67,6 +72,8 @@ pub(super) struct GistReader {
     own: UrlWords,
     phrase: Phrase,
     sample: Sample,
+    /// Words that are still read of this stretch.
+    words_left: u32,
     /// Text that may still be read; nothing before a start.
     bytes_left: usize,
 }
@@ -75,6 +82,7 @@ impl GistReader {
     /// Begins with a page found at `url`.
     pub fn start(&mut self, url: &Url) {
         self.own.read(url);
+        self.words_left = STRETCH_WORDS;
         self.bytes_left = TEXT_BYTES_MAX;
     }
 
@@ -89,7 +97,14 @@ impl GistReader {
             self.phrase.push(if masked { MASKED } else { word.hash }, masked);
             // A masked word would cut its neighbours apart in every place, so it never does.
             if self.phrase.words >= WORDS_MAX || !masked && word.hash & 7 == 0 {
+                self.end_phrase();
+            }
+            self.words_left -= 1;
+            if self.words_left == 0 {
                 self.end_line();
+                let passed = text.get(at + PASSED_BYTES..).and_then(|rest| memchr::memchr(b'.', rest));
+                let Some(passed) = passed else { return };
+                at += PASSED_BYTES + passed;
             }
         }
     }
@@ -104,7 +119,14 @@ impl GistReader {
 
     /// What comes next has nothing to do with what was.
     pub fn end_line(&mut self) {
-        self.sample.add(std::mem::take(&mut self.phrase));
+        self.end_phrase();
+        self.words_left = STRETCH_WORDS;
+    }
+
+    fn end_phrase(&mut self) {
+        if self.phrase.words > 0 {
+            self.sample.add(std::mem::take(&mut self.phrase));
+        }
     }
 
     /// The gist; the next page begins with a start.

@@ -37,12 +37,12 @@ impl SitemapLevel {
 
     /// The upper six bits of a byte; zero where there is no sitemap.
     pub(crate) fn to_bits(level: Option<SitemapLevel>) -> u8 {
-        level.map_or(0, |l| l.level << 2 | l.allowance_log2 << 4)
+        level.map_or(0, |l| (l.level << 2) | (l.allowance_log2 << 4))
     }
 
     /// Reads what [`SitemapLevel::to_bits`] wrote; the lower two bits are somebody else's.
     pub(crate) fn from_bits(bits: u8) -> Option<SitemapLevel> {
-        Some(SitemapLevel { level: bits >> 2 & 3, allowance_log2: bits >> 4 }).filter(|l| l.level > 0)
+        Some(SitemapLevel { level: (bits >> 2) & 3, allowance_log2: bits >> 4 }).filter(|l| l.level > 0)
     }
 }
 

@@ -195,9 +195,16 @@ impl Traps {
     fn explored(&mut self, number: u32, useful: bool) -> Option<RuleChange> {
         let rule = &mut self.rules[number as usize - 1];
         rule.explored += 1;
-        rule.surprises += u64::from(useful);
-        // A page with news may be chance, or have come before the one that it repeats; three, and every second, are not.
-        let wrong = rule.surprises >= 3 && rule.surprises * 2 >= rule.explored;
+        if !useful {
+            rule.streak = 0;
+            return None;
+        }
+        rule.surprises += 1;
+        rule.streak += 1;
+        // The next one is looked at as well: a page with news may be chance, or have come before the one that it repeats; three in
+        // a row, or three and every second, are not.
+        rule.explore_at = rule.held + rule.explored;
+        let wrong = rule.streak >= 3 || rule.surprises >= 3 && rule.surprises * 2 >= rule.explored;
         wrong.then_some(RuleChange::Retracted(number))
     }
 
@@ -213,6 +220,7 @@ impl Traps {
                 held: 0,
                 explored: 0,
                 surprises: 0,
+                streak: 0,
                 explore_at: EXPLORE_FIRST,
             }),
             RuleChange::Retracted(number) => self.end(*number, State::Retracted),
@@ -271,7 +279,7 @@ impl Traps {
         let Some(number) = equivalence.or_else(|| self.set_of(url, domain)) else { return Verdict::Visit };
         let rule = &mut self.rules[number as usize - 1];
         if rule.held + rule.explored >= rule.explore_at {
-            rule.explore_at = rule.explore_at * 3 / 2;
+            rule.explore_at = (rule.explore_at * 3 / 2).max(EXPLORE_FIRST);
             if self.exploring.len() < EXPLORING_MAX {
                 self.exploring.insert(url.fingerprint().0, number);
             }

@@ -256,6 +256,8 @@ pub struct Rule {
     pub explored: u64,
     /// Of these, pages that had something new.
     pub surprises: u64,
+    /// Of these, the last ones without any other between them; not kept over a restart.
+    pub(super) streak: u32,
     /// Of the URLs it speaks of, the number of the next one that is fetched to explore.
     pub(super) explore_at: u64,
 }
@@ -284,6 +286,7 @@ impl Rule {
             held: from.u64()?,
             explored: from.u64()?,
             surprises: from.u64()?,
+            streak: 0,
             explore_at: from.u64()?,
         })
     }

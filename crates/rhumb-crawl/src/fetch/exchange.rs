@@ -296,3 +296,34 @@ fn failure_of_h2(error: &h2::Error) -> Failure {
     let text = if malformed { "the answer breaks the rules, or its head is larger than allowed" } else { &text };
     Failure::new(Outcome::BadHttp, format!("HTTP/2: {text}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rhumb_core::net::Guard;
+    use rhumb_core::url::Url;
+    use rhumb_core::visit::Validators;
+
+    use super::*;
+    use crate::fetch::{FetchLimits, tls};
+
+    #[test]
+    fn what_cannot_stand_in_a_header_is_not_sent() {
+        let tls = tls::client_config(None, 0).expect("TLS");
+        let fetcher = Fetcher::new(FetchLimits::default(), "te\r\nst", Arc::new(Guard::default()), tls);
+        let url = Url::parse("http://a.test/x?y=%0d%0aInjected:%201").expect("a URL");
+        for (etag, kept) in [("\"plain\"", true), ("a\r\nInjected: 1", false), ("a\0b", false), ("a\nb", false)] {
+            let validators = Validators { etag: Some(etag.into()), ..Validators::default() };
+            let request = Request { url: &url, addresses: &[], validators: &validators, body_bytes_max: 0 };
+            for http2 in [false, true] {
+                let (message, raw) = build(&fetcher, &request, http2).map_err(|f| f.detail).expect("a request");
+                assert_eq!(message.headers().contains_key(header::IF_NONE_MATCH), kept, "{etag:?}");
+                let raw = String::from_utf8(raw).expect("text");
+                assert_eq!(raw.to_lowercase().contains("if-none-match"), kept, "{etag:?}");
+                assert!(!raw.contains("\nInjected") && !raw.contains('\0'), "{raw:?}");
+                assert!(raw.lines().all(|line| !line.contains('\r')), "{raw:?}");
+            }
+        }
+    }
+}

@@ -15,6 +15,8 @@
 mod bodies;
 mod certs;
 mod dns;
+#[cfg(test)]
+mod document;
 mod frames;
 mod heads;
 mod http2;

@@ -185,7 +185,7 @@ impl<R: Read> WarcReader<R> {
                     Next::End => return Ok(false),
                     Next::Garbage => {
                         self.state = State::Ended;
-                        let found = shown(self.source.peek_raw());
+                        let found = shown(self.source.peek_raw(SHOWN_BYTES));
                         return Err(WarcError::Garbage { offset: self.source.position(), found });
                     }
                 }

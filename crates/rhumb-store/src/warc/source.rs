@@ -134,8 +134,10 @@ impl<R: Read> Source<R> {
         Ok(Next::Member)
     }
 
-    /// The first stored bytes not used, to be shown.
-    pub(crate) fn peek_raw(&self) -> &[u8] {
+    /// The first stored bytes not used, to be shown: `n` (a few) if there are as many, however they come in.
+    pub(crate) fn peek_raw(&mut self, n: usize) -> &[u8] {
+        // An error of the reader is met again by whoever reads on.
+        let _ = self.want_raw(n);
         &self.raw[self.raw_at..self.raw_end]
     }
 
@@ -217,7 +219,7 @@ mod tests {
         assert_eq!(source.next_member().expect("read"), Next::Member);
         assert_eq!(drain(&mut source).expect("whole"), b"second");
         assert_eq!(source.next_member().expect("read"), Next::Garbage);
-        assert_eq!(source.peek_raw(), b"tail");
+        assert_eq!(source.peek_raw(4), b"tail");
     }
 
     #[test]

@@ -84,9 +84,9 @@ fn a_host_that_brings_nothing_new_is_held_over_budget() {
     let web = server.web();
     let page = |body: String| Reply::new(200, "text/html", &body);
     web.set_document(0, "/", page((0..60).map(|i| format!("<a href=/{i}>x</a>")).collect()));
-    (0..60).for_each(|i| web.set_document(0, &format!("/{i}"), page("the same for ever".into())));
+    (0..60).for_each(|i| web.set_document(0, &format!("/{i}"), page("the same for ever. ".repeat(20))));
     let place = Place::new();
-    let config = place.file("config.toml", "[traps]\nhost_credit = 5\n");
+    let config = place.file("config.toml", "[traps]\nhost_credit = 5\nlearn = false\n");
     let mut command = crawl(&server, &place.dir, &["--delay", "2ms", &web.url(0, 0), "--config"]);
     let status = json(&run(command.arg(config)), 0);
     // Five to begin with, four for each of two that were new.

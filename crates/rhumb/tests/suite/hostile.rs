@@ -13,7 +13,7 @@ use rhumb_sim::hostile::{self, Kind};
 use rhumb_sim::{HostileConfig, HostileServer, Latency, LogEntry, Server, ServerConfig, Web, WebConfig};
 use serde_json::{Value, json};
 
-use crate::common::{Place, json as json_of, records, rhumb, run_within};
+use crate::common::{Place, json as json_of, records, rhumb, run, run_within};
 
 /// Short waits, so that hosts that never answer are done with in seconds. The registry's numbers of requests go with these attempts.
 const SETTINGS: &str = r#"
@@ -227,6 +227,29 @@ fn nothing_hostile_breaks_a_crawl() {
     // A crowded machine is late by seconds now and then; the long form measures to the hundredth.
     let bound = (1.5 * alone.good_s).max(alone.good_s + 3.0);
     assert!(beside.good_s <= bound, "{:.2} s beside hostile hosts, {:.2} s alone", beside.good_s, alone.good_s);
+}
+
+/// For people who want to try another crawler on it.
+#[test]
+fn the_hostile_web_is_served_for_others() {
+    let args = ["sim", "hostile", "--json", "--dns", "127.0.0.1:0", "--port", "0", "--tls-port", "0", "--ca"];
+    let place = Place::new();
+    let authority = place.file("ca.pem", "");
+    let mut child = rhumb().args(args).arg(&authority).spawn().expect("start");
+    let mut line = String::new();
+    let mut stdout = std::io::BufReader::new(child.stdout.take().expect("stdout"));
+    std::io::BufRead::read_line(&mut stdout, &mut line).expect("a line");
+    let ready: Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!(ready["kinds"].as_array().map(Vec::len), Some(hostile::kinds().count()));
+    let (dns, seed) = (ready["dns"].as_str().expect("DNS"), "status-999-hostile.example");
+    let url = format!("http://{seed}:{}/", ready["port"]);
+    assert!(ready["seeds"].as_array().expect("seeds").contains(&json!(url)));
+    let fetched =
+        json_of(&run(rhumb().args(["fetch", "--json", "--dns", dns, "--allow-net", hostile::NETWORK, &url])), 1);
+    assert_eq!(fetched["outcome"], "odd_status", "{fetched}");
+    assert!(std::fs::read_to_string(&authority).expect("a file").contains("BEGIN CERTIFICATE"));
+    child.kill().expect("end it");
+    child.wait().expect("its end");
 }
 
 /// The long form: `make hostile`. Several crawls alone and beside the hostile hosts, in turn; the figures go to the file that

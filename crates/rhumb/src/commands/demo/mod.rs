@@ -84,7 +84,8 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
     let shown = out::shell(&dir);
     out::line(&display::summary(&Figures::of(&status)?))?;
     out::line(&format!("\n{}", hostile::table(&rows)))?;
-    out::line("  None of them cost the other hosts anything, and none was let into this machine.")?;
+    let (dials, leaks) = (foes.dials().len(), foes.leaks().len());
+    out::line(&format!("  Forbidden addresses dialled: {dials}; cookies and credentials given away: {leaks}."))?;
     let archive = std::fs::read_dir(dir.join("archive")).into_iter().flatten().flatten().map(|e| e.path());
     let archive = archive.filter(|p| p.extension().is_some_and(|e| e == "gz")).min();
     out::line("\nWhat came out, and what to try next:")?;

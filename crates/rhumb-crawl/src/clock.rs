@@ -123,7 +123,7 @@ mod tests {
         };
         check(&boot, 3_600_000, 3_600_000);
         check(&boot, 500, 0);
-        check("another start of the machine", 3_600_000, 0);
+        check("another-start-of-the-machine", 3_600_000, 0);
         let ahead = Anchor { boot, uptime_ms, time_ms: wall.0 + 3_600_000 };
         assert!(
             Clock::start(Timestamp(0), Some(&ahead)).now() < wall.plus_ms(60_000),

@@ -2,7 +2,8 @@
 //!
 //! State files are to be looked at through the disk on which a crawl was just opened: there, files that its checkpoint does
 //! not name are gone and what was written after it is cut off, so whatever does not read is damage and not the tail
-//! of a write that a crash cut short. Spools have their checksums in the checkpoint; opening reads them.
+//! of a write that a crash cut short. Spools have their checksums in the checkpoint;
+//! opening reads them, unless the sieve is so large that it is not flushed then.
 
 use std::sync::Arc;
 

@@ -268,6 +268,7 @@ fn shapes_of_json() {
     assert_eq!(crawled["state"], "finished");
     let status = json(&run(rhumb().arg("status").arg(&place.dir).arg("--json")), 0);
     has_keys(&status, &figures, "status");
+    assert_eq!(status["damage"], json!([]));
     for same in ["pages", "urls_seen", "urls_waiting", "hosts", "bytes", "outcomes", "requests", "state"] {
         assert_eq!(status[same], crawled[same], "{same}");
     }

@@ -66,6 +66,7 @@ fn interrupted(server: &Server, operations: u64) -> Files {
 fn checkpoint_position(dir: &Path) -> Option<(Position, ArchiveEnd)> {
     let Ok(checkpoint::Found::Whole(_, body)) = checkpoint::load(&*RealDisk::new(dir)) else { return None };
     let mut from = Take::new(&body);
+    let _key = from.u64().ok()?;
     let position = Position { segment: from.u32().ok()?, offset: from.u64().ok()? };
     Some((position, ArchiveEnd { file: from.u32().ok()?, offset: from.u64().ok()? }))
 }
@@ -356,16 +357,22 @@ fn the_program_names_the_damage() {
     for figure in ["pages", "urls_seen", "urls_waiting", "outcomes", "links", "requests"] {
         assert_eq!(rebuilt[figure], right[figure], "{figure} without state");
     }
+    let made = json(&run(rhumb().args(["rebuild", "--json"]).arg(&place.dir)), 0);
+    assert_eq!((&made["pages"], &made["urls_seen"]), (&right["pages"], &right["urls_seen"]));
+    assert!(checkpoint_position(&place.dir).is_some_and(|(position, _)| position > Position::START));
+    std::fs::remove_dir_all(place.dir.join("state")).expect("remove the state");
+
     let path = place.dir.join("log/00000001.log");
     let mut bytes = std::fs::read(&path).expect("read the log");
     bytes[30] ^= 4;
     std::fs::write(&path, &bytes).expect("write the log");
-    for args in [&["status", "--json"][..], &["status"], &["crawl", "--quiet", "--dir"]] {
+    for args in [&["status", "--json"][..], &["status"], &["crawl", "--quiet", "--dir"], &["rebuild"]] {
         let output = run(rhumb().args(args).arg(&place.dir));
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{args:?}: {stderr}");
         assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
         assert!(stderr.contains("log/00000001.log is damaged at byte 12"), "{args:?}: {stderr}");
+        assert!(stderr.contains("restore this file from a copy"), "{args:?}: {stderr}");
         assert!(output.stdout.is_empty(), "{args:?}");
     }
 }

@@ -135,8 +135,10 @@ fn by_program(flip: &Flip, figures: &Value, tally: &mut Tally) {
         }
         other => panic!("{what}: {other:?}: {stderr}"),
     }
-    match Facts::read_log(dir) {
-        Ok((facts, _)) => {
+    // What `status` did not see must not be there any more, in the archive and its indexes neither.
+    let facts = if code == Some(0) { Facts::read(dir) } else { Facts::read_log(dir).map(|(facts, _)| facts) };
+    match facts {
+        Ok(facts) => {
             assert_eq!(facts.pages, all.reference.pages, "{what}: pages");
             assert_eq!(facts.outcomes, all.reference.outcomes, "{what}: outcomes");
             assert_eq!(facts.links, all.reference.links, "{what}: links");
@@ -172,7 +174,7 @@ fn single_bits_anywhere() {
     println!("to repeat: RHUMB_FLIPS={flips} RHUMB_SEED={seed}");
     let mut dice = Dice(seed);
     let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
-    for (half, files) in [&crawls().finished, &crawls().interrupted].into_iter().enumerate() {
+    for files in [&crawls().finished, &crawls().interrupted] {
         let files = with_settings(files);
         let mut kinds: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         for name in files.iter().filter(|(_, bytes)| !bytes.is_empty()).map(|(name, _)| name) {
@@ -188,7 +190,7 @@ fn single_bits_anywhere() {
             let tally = tallies.entry(kind(&flip.name)).or_default();
             tally.flips += 1;
             let in_library = flip.name.starts_with("log") || flip.name.starts_with("state");
-            if in_library && turn % 4 != half as u64 {
+            if in_library && dice.below(4) > 0 {
                 let mut damaged = flip.damaged.clone();
                 damaged.retain(|name, _| name.components().count() > 1);
                 match judge(&damaged, &flip.name, &flip.what) {
@@ -214,7 +216,7 @@ fn single_bits_anywhere() {
             (kind, report)
         })
         .collect();
-    let report = json!({ "seed": seed, "flips": flips, "wrong_answers": 0, "panics": 0, "kinds": report });
+    let report = json!({ "seed": seed, "flips": flips, "kinds": report });
     println!("{report:#}");
     if let Ok(path) = std::env::var("RHUMB_REPORT") {
         std::fs::write(path, format!("{report:#}\n")).expect("write the report");

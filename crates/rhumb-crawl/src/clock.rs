@@ -23,7 +23,7 @@ impl Clock {
     /// A clock that never shows a time before `not_before` (the last one in the log).
     pub fn start(not_before: Timestamp, anchor: Option<&Anchor>) -> Clock {
         let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as u64);
-        let by_uptime_us = anchor.and_then(Anchor::now_ms).map(|ms| ms.saturating_mul(1_000));
+        let by_uptime_us = anchor.and_then(Anchor::now_us);
         let now_us = by_uptime_us.filter(|us| us + SET_US_MIN < now_us).unwrap_or(now_us);
         Clock { wall_us: now_us.max(not_before.0.saturating_mul(1_000)), instant: Instant::now() }
     }
@@ -53,16 +53,13 @@ impl Clock {
 
 /// A wall clock that is less ahead than this was not set; it was adjusted.
 const SET_US_MIN: u64 = 2_000_000;
-/// The uptime is told in these steps.
-const UPTIME_STEP_MS: u64 = 10;
-
 /// A time of the crawl, and the machine's uptime then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anchor {
     /// Changes with every start of the machine.
     boot: String,
-    uptime_ms: u64,
-    time_ms: u64,
+    uptime_us: u64,
+    time_us: u64,
 }
 
 impl Anchor {
@@ -72,21 +69,21 @@ impl Anchor {
     /// Ties a clock to the uptime; nothing where the system does not tell it.
     pub fn of(clock: &Clock) -> Option<Anchor> {
         // In this order: what passes in between makes the next clock late, and not early.
-        let time_ms = clock.now().0;
-        let (boot, uptime_ms) = machine()?;
-        Some(Anchor { boot, uptime_ms, time_ms })
+        let time_us = clock.wall_us.saturating_add(clock.instant.elapsed().as_micros() as u64);
+        let (boot, uptime_us) = machine()?;
+        Some(Anchor { boot, uptime_us, time_us })
     }
 
     /// The crawl's time now; nothing if the machine was started again since.
-    fn now_ms(&self) -> Option<u64> {
-        let (boot, uptime_ms) = machine()?;
-        let passed_ms = uptime_ms.checked_sub(self.uptime_ms).filter(|_| boot == self.boot)?;
-        Some(self.time_ms.saturating_add(passed_ms).saturating_sub(UPTIME_STEP_MS))
+    fn now_us(&self) -> Option<u64> {
+        let (boot, uptime_us) = machine()?;
+        let passed_us = uptime_us.checked_sub(self.uptime_us).filter(|_| boot == self.boot)?;
+        Some(self.time_us.saturating_add(passed_us))
     }
 
     /// One line, with a checksum in front.
     pub fn to_text(&self) -> String {
-        let text = format!("{} {} {}", self.boot, self.uptime_ms, self.time_ms);
+        let text = format!("{} {} {}", self.boot, self.uptime_us, self.time_us);
         format!("{:08x} {text}\n", crc32(text.as_bytes()))
     }
 
@@ -95,16 +92,24 @@ impl Anchor {
         let (sum, text) = std::str::from_utf8(bytes).ok()?.strip_suffix('\n')?.split_once(' ')?;
         let mut words = text.split(' ').filter(|_| sum == format!("{:08x}", crc32(text.as_bytes())));
         let boot = words.next()?.to_string();
-        Some(Anchor { boot, uptime_ms: words.next()?.parse().ok()?, time_ms: words.next()?.parse().ok()? })
+        Some(Anchor { boot, uptime_us: words.next()?.parse().ok()?, time_us: words.next()?.parse().ok()? })
     }
 }
 
 /// What tells this start of the machine from others, and how long ago it was.
+#[cfg(target_os = "linux")]
 fn machine() -> Option<(String, u64)> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
-    let seconds: f64 = uptime.split(' ').next()?.parse().ok()?;
-    Some((boot.trim().to_string(), (seconds * 1_000.0) as u64))
+    // To the microsecond: /proc/uptime goes in hundredths of a second, and a clock that is late by one makes the next, which may
+    // go by the wall again, seem early by it.
+    let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Some((boot.trim().to_string(), uptime.tv_sec as u64 * 1_000_000 + uptime.tv_nsec as u64 / 1_000))
+}
+
+/// Elsewhere the wall clock is believed.
+#[cfg(not(target_os = "linux"))]
+fn machine() -> Option<(String, u64)> {
+    None
 }
 
 #[cfg(test)]
@@ -113,10 +118,10 @@ mod tests {
 
     #[test]
     fn a_wall_clock_that_was_set_forward_is_not_believed() {
-        let Some((boot, uptime_ms)) = machine() else { return };
+        let Some((boot, uptime_us)) = machine() else { return };
         let wall = Timestamp::now();
         let check = |boot: &str, behind_ms: u64, expected_behind_ms: u64| {
-            let anchor = Anchor { boot: boot.to_string(), uptime_ms, time_ms: wall.0 - behind_ms };
+            let anchor = Anchor { boot: boot.to_string(), uptime_us, time_us: (wall.0 - behind_ms) * 1_000 };
             assert_eq!(Anchor::from_text(anchor.to_text().as_bytes()), Some(anchor.clone()));
             let behind_ms = Timestamp::now().0.saturating_sub(Clock::start(Timestamp(0), Some(&anchor)).now().0);
             assert!(behind_ms.abs_diff(expected_behind_ms) < 1_000, "{behind_ms} instead of {expected_behind_ms}");
@@ -124,7 +129,7 @@ mod tests {
         check(&boot, 3_600_000, 3_600_000);
         check(&boot, 500, 0);
         check("another-start-of-the-machine", 3_600_000, 0);
-        let ahead = Anchor { boot, uptime_ms, time_ms: wall.0 + 3_600_000 };
+        let ahead = Anchor { boot, uptime_us, time_us: (wall.0 + 3_600_000) * 1_000 };
         assert!(
             Clock::start(Timestamp(0), Some(&ahead)).now() < wall.plus_ms(60_000),
             "the log decides, not the anchor"

@@ -53,7 +53,11 @@ impl FromStr for Span {
             seconds += number * unit;
             rest = rest[letters..].trim_start();
         }
-        Duration::try_from_secs_f64(seconds).map(Span).map_err(|_| wrong())
+        // Whole milliseconds, as they are written; what is less than one is one, because nothing is something else.
+        let ms = (seconds * 1_000.0).round();
+        let ms = if seconds > 0.0 { ms.max(1.0) } else { ms };
+        Duration::try_from_secs_f64(ms / 1_000.0).map_err(|_| wrong())?;
+        Ok(Span(Duration::from_millis(ms as u64)))
     }
 }
 

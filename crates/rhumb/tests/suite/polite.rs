@@ -317,7 +317,7 @@ fn changed_rules_bind_urls_that_wait_already() {
     all().for_each(|path| web.set_document(0, &path, html("page")));
     let place = Place::new();
     let mut command = crawl_all(&server, &place, &all_hosts(web), &["--delay", "60ms"]);
-    with_config(&mut command, &place, "[politeness]\nrobots_max_age = \"500ms\"\n");
+    with_config(&mut command, &place, "[politeness]\nrobots_max_age = \"500ms\"\n[traps]\nlearn = false\n");
     let running = Running::start(&mut command);
     let fetched = |what: &str| server.log().iter().filter(|e| e.path.starts_with(what)).count();
     wait_for("a few pages", || fetched("/a/") >= 3);

@@ -185,10 +185,13 @@ impl Frontier {
         let slot = state.slot.take();
         let errands = std::mem::take(&mut state.errands);
         let address = state.addresses.as_ref().and_then(|(a, _)| a.first().copied());
-        state.failures = 0;
         match hold.reason {
+            // Failures are counted on: what is over its budget may be dying as well.
             Reason::OverBudget => state.explored = hold.level.saturating_add(1),
-            _ => state.trips = hold.level.saturating_add(1),
+            _ => {
+                state.failures = 0;
+                state.trips = hold.level.saturating_add(1);
+            }
         }
         state.rules_are_elsewhere_no_more();
         if let (Some(before), Some(parked)) = (before, &parked) {

@@ -339,7 +339,9 @@ impl Frontier {
         let state = self.hosts.open(&due.host)?;
         state.granted = !hold.is_broken_circuit();
         state.probing = true;
-        state.failures = 0;
+        if hold.is_broken_circuit() {
+            state.failures = 0;
+        }
         self.probing += 1;
         self.unpark(key)
     }

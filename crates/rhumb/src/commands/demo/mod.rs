@@ -40,11 +40,13 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
         ..WebConfig::default()
     };
     let web = Web::new(web).context("make the synthetic web")?;
+    // Not where everybody's own machine is: the hostile hosts lead there, and must not be followed.
+    let good = "127.2.0.1:0".parse().context("an address")?;
     let any = "127.0.0.1:0".parse().context("an address")?;
     let foes = HostileServer::start(HostileConfig { tls_port: Some(0), ..HostileConfig::default() });
     let foes = foes.context("start the hostile web")?;
     let dns_config = DnsConfig { others: Some(foes.names()), ..DnsConfig::default() };
-    let server = ServerConfig { listen: any, dns: Some(any), dns_config, ..ServerConfig::default() };
+    let server = ServerConfig { listen: good, dns: Some(any), dns_config, ..ServerConfig::default() };
     let server = Server::start(web, server).context("start the synthetic web")?;
     let dir = match &args.dir {
         Some(dir) => dir.clone(),
@@ -55,7 +57,7 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
     config.politeness.delay = Span(std::time::Duration::from_millis(300));
     config.politeness.per_ip = 0;
     // Only where the two webs live: the redirects to "this machine" lead elsewhere.
-    config.net.allow = vec!["127.0.0.1".to_string(), NETWORK.to_string()];
+    config.net.allow = vec!["127.2.0.1".to_string(), NETWORK.to_string()];
     config.dns.servers = server.dns_addr().into_iter().collect();
     impatient(&mut config);
     let first = server.web().url(0, 0);

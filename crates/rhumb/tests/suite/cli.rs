@@ -728,6 +728,7 @@ fn the_demo_names_commands_that_work() {
     assert!(started.elapsed() < Duration::from_secs(50));
     let out = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(out.contains("Forbidden addresses dialled: 0; cookies and credentials given away: 0."), "{out}");
     let bin = Path::new(env!("CARGO_BIN_EXE_rhumb")).parent().expect("a directory");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let mut tried = 0;

@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod crawl;
+pub mod dates;
 pub mod filter;
 pub mod frontier;
 pub mod handover;

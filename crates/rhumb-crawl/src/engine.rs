@@ -631,6 +631,7 @@ impl Engine {
             gists: self.settings.crawl.frontier.traps.learn,
             redirects_max: self.settings.crawl.redirects_max,
             sitemaps: self.settings.sitemaps,
+            obey: self.settings.obey,
             archive: self.settings.archive,
             scratch: Mutex::default(),
             ids: Mutex::new(RecordIds::new(record_seed(number), 0)),

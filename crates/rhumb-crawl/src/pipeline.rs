@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, RwLock};
 use rhumb_core::filter::Filter;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits, Decoded};
-use rhumb_core::page::{self, Extractor, Gist, Page, ParseOptions};
+use rhumb_core::page::{self, Extractor, Gist, Obedience, Page, ParseOptions, Rel};
 use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt};
 use rhumb_core::seen::ContentSeen;
-use rhumb_core::sitemap::{SITEMAPS_MAX, Sitemap, SitemapKind, SitemapLevel, SitemapLimits};
+use rhumb_core::sitemap::{Hint, SITEMAPS_MAX, Sitemap, SitemapKind, SitemapLevel, SitemapLimits};
 use rhumb_core::url::{Base, Host, Normalizer, Url};
 use rhumb_core::visit::{LinkKind, Outlink, Purpose, Validators, Visit, VisitRecord};
 use rhumb_store::archive::ArchiveRef;
@@ -30,6 +30,10 @@ const INLINE_BYTES_MAX: usize = 256 << 10;
 /// So are those that become larger than this when decoded.
 const INLINE_DECODED_MAX: usize = 2 << 20;
 
+/// `Link` headers that are looked at, and links in one of them.
+const LINK_HEADERS_MAX: usize = 32;
+/// Longest address in one.
+const LINK_HREF_BYTES_MAX: usize = 8 << 10;
 /// Of a Location that cannot be used, the log keeps so much.
 const LOCATION_CHARS_SHOWN: usize = 200;
 
@@ -53,8 +57,10 @@ pub struct Tools {
     pub gists: bool,
     /// Redirects in a row that are followed.
     pub redirects_max: u8,
-    /// Whether the sitemaps that a robots.txt names are followed.
+    /// Whether sitemaps are followed: those that a robots.txt names, otherwise the one in the usual place.
     pub sitemaps: bool,
+    /// Which of the directives of pages are obeyed.
+    pub obey: Obedience,
     /// Whether pages are archived.
     pub archive: bool,
     /// Buffers in use again and again.
@@ -170,7 +176,7 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
             if let (Some(body), Some(level)) = (&body, record.entry.sitemap) {
                 read_sitemap(&mut record, body, level, tools);
             } else if let Some(body) = &body {
-                gist = Some(read_page(&mut record, body, fetched.header("content-type"), tools, &mut scratch));
+                gist = Some(read_page(&mut record, body, fetched, tools, &mut scratch));
             }
         }
         _ => {}
@@ -178,11 +184,16 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
     drop(body);
     let mut archive = Vec::new();
     let mut archive_first = 0;
-    if tools.archive && fetched.status != 0 && !fetched.head.is_empty() {
+    if tools.archive && fetched.status != 0 && !fetched.head.is_empty() && may_be_kept(&record, tools) {
         archive_first = write_records(&mut record, fetched, tools, &mut scratch.writer, &mut archive);
     }
     tools.scratch.lock().expect("nobody panics while borrowing buffers").push(scratch);
     Some(Understood { record, archive, archive_first, gist })
+}
+
+/// Whether a copy of the page may be kept.
+fn may_be_kept(record: &VisitRecord, tools: &Tools) -> bool {
+    !(tools.obey.noarchive && record.directives.noarchive.is_some())
 }
 
 fn begin_record(visit: &Visit, fetched: &Fetched, clock: Clock) -> VisitRecord {
@@ -239,7 +250,7 @@ fn follow_redirect(record: &mut VisitRecord, fetched: &Fetched, tools: &Tools) {
         Ok(url) => {
             // Where a seed leads is where the user wants to go, also if it is another host.
             let wanted = record.entry.seed || wanted(&url, record.entry.depth, tools);
-            record.links = vec![Outlink { url, text: "".into(), kind: LinkKind::Redirect, nofollow: false, wanted }];
+            record.links = vec![Outlink::bare(url, LinkKind::Redirect, wanted)];
         }
     }
 }
@@ -272,13 +283,8 @@ fn wanted(url: &Url, depth: u32, tools: &Tools) -> bool {
     tools.filter.read().expect("nobody panics while replacing the filter").judge(url, depth).is_ok()
 }
 
-fn read_page(
-    record: &mut VisitRecord,
-    body: &[u8],
-    content_type: Option<&str>,
-    tools: &Tools,
-    scratch: &mut Scratch,
-) -> Gist {
+fn read_page(record: &mut VisitRecord, body: &[u8], fetched: &Fetched, tools: &Tools, scratch: &mut Scratch) -> Gist {
+    let content_type = fetched.header("content-type");
     record.fingerprint = xxhash_rust::xxh3::xxh3_64(body);
     if tools.gists {
         scratch.extractor.want_gist(&record.entry.url);
@@ -299,24 +305,34 @@ fn read_page(
     }
     let own = tools.normalizer.own_base(&record.entry.url);
     let base = page.base.as_deref().and_then(|href| tools.normalizer.base(href, Some(&own)).ok()).unwrap_or(own);
-    let follow = !page.robots_directives().nofollow;
+    record.directives = page.directives();
+    for value in fetched.headers.get_all("x-robots-tag") {
+        record.directives.read_header(&String::from_utf8_lossy(value.as_bytes()), &tools.parse.extract.agent);
+    }
+    let follow = !(tools.obey.nofollow && record.directives.nofollow.is_some());
     let depth = record.entry.depth.saturating_add(1);
     let filter = tools.filter.read().expect("nobody panics while replacing the filter").clone();
-    let mut add = |href: &str, text: &str, kind: LinkKind, nofollow: bool, base: &Base| match tools
+    let mut add = |href: &str, text: &str, kind: LinkKind, rel: Rel, base: &Base| match tools
         .normalizer
         .normalize(href, Some(base))
     {
         Ok(url) => {
+            let follow = follow && !(tools.obey.rel_nofollow && rel.intersects(Rel::NOFOLLOW));
             let wanted = follow && filter.judge(&url, depth).is_ok();
-            record.links.push(Outlink { url, text: text.into(), kind, nofollow, wanted });
+            let rel = rel.unvouched();
+            record.links.push(Outlink { url, text: text.into(), kind, rel, hint: Hint::default(), wanted });
         }
         Err(_) => record.links_unusable += 1,
     };
     for link in page.links.iter() {
-        add(link.href, link.text, link.tag.into(), link.flags.is_unvouched(), &base);
+        add(link.href, link.text, link.tag.into(), link.flags, &base);
+    }
+    let by_header = canonical_of_header(fetched);
+    if let Some(href) = &by_header {
+        add(href, "", LinkKind::Link, Rel::default(), &base);
     }
     if let Some(refresh) = &page.refresh {
-        add(&refresh.href, "", LinkKind::Refresh, false, &base);
+        add(&refresh.href, "", LinkKind::Refresh, Rel::default(), &base);
         // A page that sends its reader on is one more redirect in a row.
         if record.entry.redirects >= tools.redirects_max
             && let Some(link) = record.links.last_mut().filter(|l| l.kind == LinkKind::Refresh)
@@ -325,13 +341,41 @@ fn read_page(
             add_detail(record, &format!("refresh not followed: more than {} redirects in a row", tools.redirects_max));
         }
     }
+    let canonical = page.canonical.as_deref().or(by_header.as_deref());
+    record.canonical = canonical.and_then(|href| tools.normalizer.normalize(href, Some(&base)).ok());
+    record.canonical.take_if(|url| *url == record.entry.url);
+    record.language = page.declared_language().unwrap_or_default().into();
+    if !may_be_kept(record, tools) && record.directives.hides_at(record.ended).is_none() {
+        record.text_kept = Some(page.text.as_str().into());
+    }
+    // A site's front page, or where the user begins: the sitemap is asked for once, if robots.txt named none.
+    if tools.sitemaps && (record.entry.seed || record.entry.url.path() == "/") {
+        record.sitemap_wanted = wanted(&record.entry.url.host().sitemap_url(), 1, tools);
+    }
     gist
+}
+
+/// The preferred address that a `Link` header names (RFC 8288, RFC 6596).
+fn canonical_of_header(fetched: &Fetched) -> Option<String> {
+    fetched.headers.get_all("link").iter().take(LINK_HEADERS_MAX).find_map(|value| {
+        let value = std::str::from_utf8(value.as_bytes()).ok()?;
+        value.split('<').skip(1).take(LINK_HEADERS_MAX).find_map(|link| {
+            let (href, parameters) = link.split_once('>')?;
+            let is_canonical = parameters.split(';').any(|p| {
+                p.split_once('=').is_some_and(|(name, rel)| {
+                    let rel = rel.trim_matches(|c: char| c.is_ascii_whitespace() || c == '"' || c == ',');
+                    name.trim().eq_ignore_ascii_case("rel") && Rel::parse(rel).intersects(Rel::CANONICAL)
+                })
+            });
+            (is_canonical && href.len() <= LINK_HREF_BYTES_MAX).then(|| href.trim().to_string())
+        })
+    })
 }
 
 /// The sitemaps that a robots.txt names, as links.
 fn name_sitemaps(record: &mut VisitRecord, body: &[u8], tools: &Tools) {
     let robots = RobotsTxt::parse(body, ROBOTS_BYTES_MAX);
-    let named = robots.sitemaps().iter().map(String::as_str);
+    let named = robots.sitemaps().iter().map(|loc| (loc.as_str(), Hint::default()));
     // As wanted as a link of a seed, but no deeper than the seed itself: what a sitemap lists is one step away.
     add_listed(record, named, LinkKind::Sitemap, SITEMAPS_MAX, 1, tools);
 }
@@ -351,12 +395,12 @@ fn read_sitemap(record: &mut VisitRecord, body: &[u8], level: SitemapLevel, tool
         add_detail(record, &format!("{} sitemaps beyond the bounds left out", sitemap.urls.len() - max));
     }
     let depth = record.entry.depth.saturating_add(1);
-    add_listed(record, sitemap.urls.iter().map(|u| u.loc.as_str()), kind, max, depth, tools);
+    add_listed(record, sitemap.urls.iter().map(|u| (u.loc.as_str(), Hint::of(u))), kind, max, depth, tools);
 }
 
 fn add_listed<'a>(
     record: &mut VisitRecord,
-    listed: impl Iterator<Item = &'a str>,
+    listed: impl Iterator<Item = (&'a str, Hint)>,
     kind: LinkKind,
     max: usize,
     depth: u32,
@@ -364,11 +408,11 @@ fn add_listed<'a>(
 ) {
     let base = tools.normalizer.own_base(&record.entry.url);
     let filter = tools.filter.read().expect("nobody panics while replacing the filter").clone();
-    for (i, loc) in listed.enumerate() {
+    for (i, (loc, hint)) in listed.enumerate() {
         match tools.normalizer.normalize(loc, Some(&base)) {
             Ok(url) if i < max => {
                 let wanted = filter.judge(&url, depth).is_ok();
-                record.links.push(Outlink { url, text: "".into(), kind, nofollow: false, wanted });
+                record.links.push(Outlink { hint, ..Outlink::bare(url, kind, wanted) });
             }
             _ => record.links_unusable += 1,
         }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use rhumb_core::crawl::CrawlConfig;
 use rhumb_core::filter::FilterConfig;
 use rhumb_core::net::Guard;
-use rhumb_core::page::ParseOptions;
 use rhumb_core::page::coding::DecodeLimits;
+use rhumb_core::page::{Obedience, ParseOptions};
 use rhumb_core::url::NormalizeOptions;
 
 use crate::dns::DnsConfig;
@@ -46,8 +46,10 @@ pub struct Settings {
     pub workers: usize,
     /// Threads that carry them out.
     pub threads: usize,
-    /// Whether the sitemaps that a robots.txt names are followed.
+    /// Whether sitemaps are followed: those that a robots.txt names, otherwise the one in the usual place.
     pub sitemaps: bool,
+    /// Which of the directives of pages are obeyed.
+    pub obey: Obedience,
     /// Whether pages are archived.
     pub archive: bool,
     /// Memory for pages on their way, from the first byte to the commit.

@@ -18,7 +18,7 @@ use super::meta::{Refresh, Rel, srcset};
 use super::tag::{Content, Tag};
 use super::text::{Collapsed, Gap, cut};
 use super::tokenize::{Attribute, Keep, Token, Tokenizer};
-use super::{Gist, Heading, LinkTag, Page};
+use super::{Gist, Heading, LinkTag, MetaRobots, Page};
 use crate::url::Url;
 
 /// What to extract, and how much at most.
@@ -498,10 +498,11 @@ impl Walk<'_, '_> {
                 text.start(String::new(), self.options.value_bytes_max);
                 text.push(&content, false);
                 self.page.description = Some(text.finish());
-            } else if (is("robots") || (!name.is_empty() && is(&self.options.agent)))
-                && self.page.meta_robots.len() < self.options.metas_max
-            {
-                self.page.meta_robots.push(content);
+            } else if self.page.meta_robots.len() < self.options.metas_max {
+                let for_agent = !name.is_empty() && is(&self.options.agent);
+                if for_agent || is("robots") {
+                    self.page.meta_robots.push(MetaRobots { content, for_agent });
+                }
             }
         } else if self.page.refresh.is_none()
             && self.tokens.attribute("http-equiv").is_some_and(|v| v.trim_ascii().eq_ignore_ascii_case("refresh"))

@@ -9,6 +9,7 @@
 
 mod charref;
 pub mod coding;
+mod directives;
 pub mod encoding;
 mod entities;
 mod gist;
@@ -25,10 +26,11 @@ mod tokenize;
 
 use std::ops::Range;
 
+pub use directives::{Channel, Directives, Obedience};
 pub use gist::Gist;
 pub use html::{ExtractOptions, Extractor};
 pub use links::{Link, LinkTag, Links};
-pub use meta::{Refresh, Rel, RobotsDirectives};
+pub use meta::{Refresh, Rel};
 pub use report::{ParseReport, ReportLink};
 pub use sniff::MediaKind;
 pub(crate) use text::cut;
@@ -40,6 +42,15 @@ pub struct Heading {
     pub level: u8,
     /// Where in [`Page::text`].
     pub span: Range<usize>,
+}
+
+/// A meta element that speaks to robots.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MetaRobots {
+    /// Its `content`.
+    pub content: String,
+    /// Whether it names our agent instead of all robots.
+    pub for_agent: bool,
 }
 
 /// What was found on a page.
@@ -68,7 +79,7 @@ pub struct Page {
     /// The language found in the text, when asked for.
     pub language: Option<Language>,
     /// The contents of `<meta name=robots>` and of those that name our agent.
-    pub meta_robots: Vec<String>,
+    pub meta_robots: Vec<MetaRobots>,
     /// The first `<link rel=canonical>`, as written.
     pub canonical: Option<String>,
     /// The first `<meta name=description>`, collapsed.
@@ -120,8 +131,17 @@ impl Page {
     }
 
     /// What the page's robots meta elements ask of us, taken together.
-    pub fn robots_directives(&self) -> RobotsDirectives {
-        RobotsDirectives::of(self.meta_robots.iter().map(String::as_str))
+    pub fn directives(&self) -> Directives {
+        let mut all = Directives::default();
+        self.meta_robots.iter().for_each(|m| all.read_meta(&m.content, m.for_agent));
+        all
+    }
+
+    /// The language that the page declares, as two or three letters.
+    pub fn declared_language(&self) -> Option<String> {
+        let declared = self.html_lang.as_deref().and_then(|tag| tag.split(['-', '_']).next())?.to_ascii_lowercase();
+        let is_code = (2..=3).contains(&declared.len()) && declared.bytes().all(|b| b.is_ascii_lowercase());
+        is_code.then_some(declared)
     }
 
     /// The headings with their text.

@@ -103,7 +103,7 @@ impl ParseReport {
             charset: (!page.charset.is_empty()).then(|| page.charset.to_owned()),
             language: language(page),
             html_lang: page.html_lang.clone(),
-            meta_robots: page.meta_robots.clone(),
+            meta_robots: page.meta_robots.iter().map(|m| m.content.clone()).collect(),
             canonical: page.canonical.as_deref().and_then(resolve),
             description: page.description.clone(),
             refresh: page.refresh.as_ref().and_then(|r| Some(Refresh { delay_s: r.delay_s, href: resolve(&r.href)? })),
@@ -121,12 +121,9 @@ impl ParseReport {
 }
 
 fn language(page: &Page) -> Option<String> {
-    let declared = page.html_lang.as_deref().and_then(|tag| tag.split(['-', '_']).next()).map(str::to_ascii_lowercase);
-    let declared =
-        declared.filter(|code| (2..=3).contains(&code.len()) && code.bytes().all(|b| b.is_ascii_lowercase()));
     match page.language {
         Some(found) if found.is_reliable => Some(found.code.to_owned()),
-        found => declared.or(found.map(|l| l.code.to_owned())),
+        found => page.declared_language().or(found.map(|l| l.code.to_owned())),
     }
 }
 

@@ -13,6 +13,7 @@
 //! which is where general parsers were slow or large.
 
 mod fields;
+mod hint;
 mod level;
 mod source;
 mod walk;
@@ -23,6 +24,7 @@ use std::io::Read;
 
 use serde::Serialize;
 
+pub use hint::{Before, Hint, Trust};
 pub use level::{SITEMAPS_MAX, SitemapLevel};
 use source::Source;
 

@@ -218,7 +218,7 @@ impl<R: Read> Walk<'_, '_, R> {
         }
         let feed = self.sitemap.kind == Some(SitemapKind::Feed);
         let lastmod = self.judged(place, lastmod, Trouble::BadLastmod, |t| {
-            (t.len() <= 64 && (feed || fields::is_date(t))).then(|| t.to_owned())
+            (t.len() <= 64 && (feed || crate::dates::w3c(t).is_some())).then(|| t.to_owned())
         });
         let changefreq = self.judged(place, changefreq, Trouble::BadChangefreq, fields::changefreq);
         let priority = self.judged(place, priority, Trouble::BadPriority, fields::priority);

@@ -286,6 +286,7 @@ fn apply(args: &CrawlArgs, config: &mut Config) {
     }
     c.continuous |= args.continuous;
     config.storage.archive &= !args.no_archive;
+    config.crawl.sitemaps &= !args.no_sitemaps;
     config.storage.index &= !args.no_index;
 }
 

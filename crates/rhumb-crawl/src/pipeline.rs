@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use rhumb_core::filter::Filter;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits, Decoded};
-use rhumb_core::page::{self, Extractor, Gist, Page, ParseOptions};
+use rhumb_core::page::{Body, Extractor, Format, Formats, Gist, Page, ParseOptions};
 use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt};
 use rhumb_core::seen::ContentSeen;
 use rhumb_core::sitemap::{SITEMAPS_MAX, Sitemap, SitemapKind, SitemapLevel, SitemapLimits};
@@ -49,6 +49,8 @@ pub struct Tools {
     pub decode: DecodeLimits,
     /// What is taken out of a page.
     pub parse: ParseOptions,
+    /// What kinds of documents are read.
+    pub formats: Formats,
     /// Whether the gist of each page is taken, for what is learned of traps.
     pub gists: bool,
     /// Redirects in a row that are followed.
@@ -148,6 +150,16 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
         note_coding(&mut record, body);
     }
     let body = body.map(|decoded| decoded.body);
+    let page = body.as_deref().filter(|_| visit.purpose.is_page() && visit.entry.sitemap.is_none());
+    let page = page.map(|bytes| {
+        let body = Body::new(bytes, fetched.header("content-type"), tools.parse.nosniff);
+        Body { url: Some(visit.entry.url.as_str()), ..body }
+    });
+    // Nobody waits for a format that takes its time: it is read where large bodies are.
+    let is_inline = decoded_bytes_max <= INLINE_DECODED_MAX;
+    if is_inline && page.as_ref().and_then(|page| tools.formats.of(page)).is_some_and(Format::is_slow) {
+        return None;
+    }
     let scratch = tools.scratch.lock().expect("nobody panics while borrowing buffers").pop();
     let mut scratch = scratch.unwrap_or_else(|| Scratch::new(tools.stages));
     let mut gist = None;
@@ -169,8 +181,8 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
         (Outcome::Ok, Purpose::Page) => {
             if let (Some(body), Some(level)) = (&body, record.entry.sitemap) {
                 read_sitemap(&mut record, body, level, tools);
-            } else if let Some(body) = &body {
-                gist = Some(read_page(&mut record, body, fetched.header("content-type"), tools, &mut scratch));
+            } else if let Some(page) = &page {
+                gist = Some(read_page(&mut record, page, tools, &mut scratch));
             }
         }
         _ => {}
@@ -272,18 +284,12 @@ fn wanted(url: &Url, depth: u32, tools: &Tools) -> bool {
     tools.filter.read().expect("nobody panics while replacing the filter").judge(url, depth).is_ok()
 }
 
-fn read_page(
-    record: &mut VisitRecord,
-    body: &[u8],
-    content_type: Option<&str>,
-    tools: &Tools,
-    scratch: &mut Scratch,
-) -> Gist {
-    record.fingerprint = xxhash_rust::xxh3::xxh3_64(body);
+fn read_page(record: &mut VisitRecord, body: &Body<'_>, tools: &Tools, scratch: &mut Scratch) -> Gist {
+    record.fingerprint = xxhash_rust::xxh3::xxh3_64(body.bytes);
     if tools.gists {
         scratch.extractor.want_gist(&record.entry.url);
     }
-    page::parse_page_into(&mut scratch.extractor, body, content_type, &tools.parse, &mut scratch.page);
+    tools.formats.read_into(body, &mut scratch.extractor, &tools.parse, &mut scratch.page);
     let page = &scratch.page;
     record.title = page.title.as_deref().unwrap_or_default().into();
     record.links_unusable = page.links_dropped as u32;
@@ -293,6 +299,9 @@ fn read_page(
     }
     if page.truncated {
         add_detail(record, "text beyond the bound left out");
+    }
+    if let Some(trouble) = &page.trouble {
+        add_detail(record, trouble);
     }
     if !tools.stages.normalize {
         return gist;

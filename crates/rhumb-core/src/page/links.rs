@@ -106,6 +106,22 @@ impl Links {
         })
     }
 
+    /// Adds a link as a format other than HTML finds it; the `rel` matters as it does there.
+    pub fn add(&mut self, href: &str, text: &str, rel: &str, tag: LinkTag) {
+        let rel = self.intern(rel);
+        self.push(href, rel, tag);
+        if !text.is_empty() {
+            self.set_text(self.entries.len() - 1, text);
+        }
+    }
+
+    /// Leaves out all but the first `len`; how many that were.
+    pub(super) fn truncate(&mut self, len: usize) -> usize {
+        let dropped = self.entries.len().saturating_sub(len);
+        self.entries.truncate(len);
+        dropped
+    }
+
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();

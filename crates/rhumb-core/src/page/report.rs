@@ -15,6 +15,10 @@ use super::{Page, Refresh};
 pub struct ParseReport {
     /// What kind of thing the body was.
     pub kind: MediaKind,
+    /// The format that it was read as; empty when nobody could read it.
+    pub format: String,
+    /// What of it could not be read.
+    pub trouble: Option<String>,
     /// The title.
     pub title: Option<String>,
     /// The document base: `<base href>` resolved, or the page's own address.
@@ -86,6 +90,8 @@ impl ParseReport {
             |href: &str| base.join(href).ok().filter(|u| matches!(u.scheme(), "http" | "https")).map(String::from);
         ParseReport {
             kind: page.kind,
+            format: page.format.to_owned(),
+            trouble: page.trouble.clone(),
             title: page.title.clone(),
             links: page
                 .links

@@ -6,6 +6,8 @@
 //!
 //! Invariant: only the first [`HEADER_BYTES`] are looked at.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 /// What a body is, as far as we treat it differently.
@@ -38,9 +40,18 @@ pub const HEADER_BYTES: usize = 1445;
 
 /// Decides what a body is. `nosniff`: the server forbade guessing, so what it declared holds.
 pub fn sniff(body: &[u8], content_type: Option<&str>, nosniff: bool) -> MediaKind {
-    let header = &body[..body.len().min(HEADER_BYTES)];
+    sniff_declared(body, content_type, nosniff).0
+}
+
+/// The same, with the declared type in lower case and without parameters.
+pub fn sniff_declared<'a>(body: &[u8], content_type: Option<&'a str>, nosniff: bool) -> (MediaKind, Cow<'a, str>) {
     let essence = content_type.map(essence_of).unwrap_or_default();
-    match essence.as_str() {
+    (judge(body, content_type, &essence, nosniff), essence)
+}
+
+fn judge(body: &[u8], content_type: Option<&str>, essence: &str, nosniff: bool) -> MediaKind {
+    let header = &body[..body.len().min(HEADER_BYTES)];
+    match essence {
         "" | "unknown/unknown" | "application/unknown" | "*/*" => return guess(header, !nosniff),
         // Servers that know no better call everything this.
         "application/octet-stream" if !nosniff && content_type.is_some_and(|t| !t.contains(';')) => {
@@ -48,7 +59,7 @@ pub fn sniff(body: &[u8], content_type: Option<&str>, nosniff: bool) -> MediaKin
         }
         _ => {}
     }
-    let declared = declared(&essence);
+    let declared = declared(essence);
     if nosniff {
         return declared;
     }
@@ -92,10 +103,14 @@ pub fn charset_of(content_type: &str) -> Option<&str> {
 }
 
 /// `text/html` of `Text/HTML; charset=x`; nothing when it is no type at all.
-fn essence_of(content_type: &str) -> String {
-    let essence = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+fn essence_of(content_type: &str) -> Cow<'_, str> {
+    let essence = content_type.split(';').next().unwrap_or("").trim();
     let is_type = essence.split_once('/').is_some_and(|(t, s)| !t.is_empty() && !s.is_empty());
-    if is_type { essence } else { String::new() }
+    match essence {
+        _ if !is_type => Cow::Borrowed(""),
+        lower if !lower.bytes().any(|b| b.is_ascii_uppercase()) => Cow::Borrowed(lower),
+        mixed => Cow::Owned(mixed.to_ascii_lowercase()),
+    }
 }
 
 fn declared(essence: &str) -> MediaKind {

@@ -9,6 +9,7 @@
 //! - `web`: TLS, HTTP/2, redirects, conditional requests, decoding, odd servers.
 //! - `hostile`: every mistake and attack of the hostile web at once, beside hosts that behave.
 //! - `wire`: the hostile web below HTTP: TLS, HTTP/2 and DNS, kind by kind.
+//! - `formats`: documents of all kinds, one of them added from outside.
 //! - `sitemaps`: what robots.txt names is fetched, read and followed, within bounds.
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
 //! - `bench`: the measurements of a crawl run to their end.
@@ -19,6 +20,7 @@ mod cli;
 mod common;
 mod conformance;
 mod crash;
+mod formats;
 mod held;
 mod hostile;
 mod life_of_a_url;

@@ -348,11 +348,9 @@ fn name_sitemaps(record: &mut VisitRecord, body: &[u8], tools: &Tools) {
 /// What a sitemap lists, as links. What is wrong with it is a detail: the host answered, and nothing else is expected of it.
 fn read_sitemap(record: &mut VisitRecord, body: &[u8], level: SitemapLevel, tools: &Tools) {
     record.fingerprint = xxhash_rust::xxh3::xxh3_64(body);
-    let sitemap = Sitemap::read(body, &SitemapLimits::default());
-    if let Some(problem) = sitemap.errors.last() {
-        let (what, more) = (problem.error.name(), sitemap.errors.len() as u64 + sitemap.errors_untold - 1);
-        let more = if more > 0 { format!(" ({more} more problems)") } else { String::new() };
-        add_detail(record, &format!("sitemap: {what}: {problem}{more}"));
+    let sitemap = Sitemap::read_at(body, Some(record.entry.url.as_str()), &SitemapLimits::default());
+    if let Some(problem) = sitemap.in_words("sitemap") {
+        add_detail(record, &problem);
     }
     let is_index = sitemap.kind == Some(SitemapKind::Index);
     let (kind, max) = if is_index { (LinkKind::Sitemap, level.may_name()) } else { (LinkKind::Listed, usize::MAX) };

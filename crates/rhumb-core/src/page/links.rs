@@ -25,6 +25,10 @@ pub enum LinkTag {
     Source,
     /// `<embed src>`.
     Embed,
+    /// An entry of a feed.
+    Entry,
+    /// `<loc>` of a sitemap.
+    Loc,
 }
 
 impl LinkTag {
@@ -40,6 +44,8 @@ impl LinkTag {
             LinkTag::Script => "script",
             LinkTag::Source => "source",
             LinkTag::Embed => "embed",
+            LinkTag::Entry => "entry",
+            LinkTag::Loc => "loc",
         }
     }
 }

@@ -45,8 +45,26 @@ pub struct Heading {
     pub span: Range<usize>,
 }
 
+/// What a feed or sitemap says of one of its links.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Hint {
+    /// Which of [`Page::links`].
+    pub link: usize,
+    /// When it changed, as written; [`crate::dates::unix_ms`] reads it.
+    pub lastmod: Option<String>,
+    /// How often it changes.
+    pub changefreq: Option<String>,
+    /// From 0 to 1.
+    pub priority: Option<f32>,
+}
+
+/// Pieces of structured data kept of one page.
+const STRUCTURED_MAX: usize = 32;
+/// Bytes of structured data kept of one page.
+const STRUCTURED_BYTES_MAX: usize = 256 << 10;
+
 /// What was found on a page.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Page {
     /// What kind of thing the body was.
     pub kind: MediaKind,
@@ -86,6 +104,10 @@ pub struct Page {
     pub gist: Gist,
     /// Whether a bound cut something off.
     pub truncated: bool,
+    /// What a feed or sitemap says of its links, in their order.
+    pub hints: Vec<Hint>,
+    /// Structured data (JSON-LD) as written, each piece a JSON document.
+    pub structured: Vec<String>,
     /// What of it could not be read, in a few words.
     pub trouble: Option<String>,
 }
@@ -139,6 +161,18 @@ impl Page {
     /// The texts of the emphasised spans.
     pub fn emphasised(&self) -> impl Iterator<Item = &str> {
         self.emphasis.iter().map(|span| &self.text[span.clone()])
+    }
+
+    /// Keeps a piece of structured data, if it is JSON and there is room; whether it was kept.
+    pub fn keep_structured(&mut self, json: &str) -> bool {
+        let json = json.trim();
+        let bytes: usize = self.structured.iter().map(String::len).sum();
+        let fits = self.structured.len() < STRUCTURED_MAX && bytes + json.len() <= STRUCTURED_BYTES_MAX;
+        let kept = fits && serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok();
+        if kept {
+            self.structured.push(json.to_owned());
+        }
+        kept
     }
 
     /// Forgets everything but its memory.

@@ -45,6 +45,8 @@ pub struct ParseReport {
     pub hreflang: Vec<ReportAlternate>,
     /// Headings.
     pub headings: Vec<ReportHeading>,
+    /// Structured data (JSON-LD), each piece a JSON document as written.
+    pub structured: Vec<String>,
     /// Links left out because a bound was reached.
     pub links_dropped: usize,
     /// Whether any bound cut something off.
@@ -119,6 +121,7 @@ impl ParseReport {
                 .filter_map(|(lang, href)| Some(ReportAlternate { lang: lang.clone(), url: resolve(href)? }))
                 .collect(),
             headings: page.headings().map(|(level, text)| ReportHeading { level, text: text.to_owned() }).collect(),
+            structured: page.structured.clone(),
             links_dropped: page.links_dropped,
             truncated: page.truncated,
             base: base.into(),

@@ -21,7 +21,7 @@ macro_rules! formats {
     };
 }
 
-formats!(html::Html, text::Text);
+formats!(html::Html, feed::Feed, sitemap::Sitemap, structured::Structured, text::Text);
 
 /// A body on its way to the format that reads it: codings undone, characters not yet.
 #[derive(Clone, Debug)]
@@ -145,6 +145,7 @@ impl Reader<'_> {
         page.emphasis.truncate(options.marks_max);
         let dropped = page.links.truncate(links_max);
         page.links_dropped += dropped;
+        page.hints.retain(|hint| hint.link < page.links.len());
         page.truncated |= dropped > 0;
         // The extractor has done its part already if it was asked.
         let gist = self.extractor.gist_of_text(&page.text);
@@ -208,5 +209,61 @@ mod tests {
         assert_eq!((page.headings.len(), page.title.map(|t| t.len())), (0, Some(1024)));
         assert_eq!(read(&Formats::default(), b"x", "text/x-careless").format, "text");
         assert_eq!(read(&formats, b"<p>x", "text/html").format, "html");
+    }
+
+    #[test]
+    fn documents_of_all_kinds() {
+        let check = |bytes: &[u8], content_type: &str, format: &str, kind: MediaKind, links: &[&str], text: &str| {
+            let body = Body { url: Some("http://h.test/d/f"), ..Body::new(bytes, Some(content_type), false) };
+            let mut page = Page::default();
+            Formats::default().read_into(&body, &mut Extractor::new(), &ParseOptions::default(), &mut page);
+            let what = String::from_utf8_lossy(bytes);
+            assert_eq!((page.format, page.kind, page.text.as_str()), (format, kind, text), "{what}");
+            let found: Vec<_> =
+                page.links.iter().map(|l| format!("{} {} {}", l.tag.as_str(), l.href, l.text)).collect();
+            assert_eq!(found, links, "{what}");
+            page
+        };
+        use MediaKind::*;
+        let rss = "<?xml version='1.0' encoding='latin1'?><rss><channel><title>T</title><link>/</link><item><title>\u{e9}</title>\
+                   <link>a</link><pubDate>1 Jan 2026</pubDate></item></channel></rss>";
+        let links = ["entry http://h.test/d/a é", "link http://h.test/ "];
+        let latin: Vec<u8> = rss.chars().map(|c| c as u8).collect();
+        let page = check(&latin, "text/html", "feed", Feed, &links, "é");
+        assert_eq!((page.title.as_deref(), page.charset, page.trouble), (Some("T"), "windows-1252", None));
+        assert_eq!((page.hints[0].link, page.hints[0].lastmod.as_deref()), (0, Some("1 Jan 2026")));
+        let page = check(rss.as_bytes(), "application/rss+xml; charset=utf-8", "feed", Feed, &links, "é");
+        assert_eq!(page.charset, "UTF-8");
+        let wide: Vec<u8> = rss.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        check(&wide, "application/xml", "feed", Feed, &links, "é");
+        let json = br#"{"version":"https://jsonfeed.org/version/1","items":[{"id":"1","url":"x"}]}"#;
+        check(json, "application/json", "feed", Feed, &["entry http://h.test/d/x "], "");
+        let page = check(
+            b"<rss><channel><item><link>http://a.test/</link>",
+            "text/xml",
+            "feed",
+            Feed,
+            &["entry http://a.test/ "],
+            "",
+        );
+        assert_eq!(page.trouble.as_deref(), Some("feed: ends_early: line 1: the file ends early"));
+        let list = ["loc http://a.test/ ", "loc http://b.test/x "];
+        let urlset = b"<urlset><url><loc>http://a.test/</loc><priority>1</priority></url><url><loc>http://b.test/x</loc></url></urlset>";
+        let page = check(urlset, "application/xml", "sitemap", Sitemap, &list, "");
+        assert_eq!((page.hints.len(), page.hints[0].priority), (1, Some(1.0)));
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut packer, urlset).expect("memory");
+        check(&packer.finish().expect("memory"), "application/x-gzip", "sitemap", Sitemap, &list, "");
+        check(b"http://a.test/\r\n\r\nhttp://b.test/x", "text/plain", "sitemap", Sitemap, &list, "");
+        check(b"http://a.test/ is good", "text/plain", "text", Text, &[], "http://a.test/ is good");
+        check(b"{\"a\":1}", "application/json", "text", Json, &[], "{\"a\":1}");
+        let page = check(b" {\"a\":1} ", "application/ld+json", "json-ld", Json, &[], " {\"a\":1} ");
+        assert_eq!(page.structured, ["{\"a\":1}"]);
+        check(b"<svg><a href=x>", "image/svg+xml", "text", Xml, &[], "");
+        check(b"\x89PNG\r\n\x1a\n", "image/png", "", Image, &[], "");
+        let html = b"<script type='application/ld+json; x'>{\"b\":[2]}</script><script type=application/LD+json>{no</script><script>{}</script>";
+        assert_eq!(check(html, "text/html", "html", Html, &[], "").structured, ["{\"b\":[2]}"]);
+        let many = "<script type=application/ld+json>{}</script>".repeat(100);
+        assert_eq!(check(many.as_bytes(), "text/html", "html", Html, &[], "").structured.len(), 32);
     }
 }

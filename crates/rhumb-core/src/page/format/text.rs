@@ -12,7 +12,7 @@ impl Format for Text {
     }
 
     fn claims(&self, body: &Body<'_>) -> bool {
-        matches!(body.kind, MediaKind::Text | MediaKind::Xml)
+        matches!(body.kind, MediaKind::Text | MediaKind::Json | MediaKind::Xml)
     }
 
     fn read(&self, body: &Body<'_>, reader: &mut Reader<'_>, page: &mut Page) {

@@ -207,6 +207,8 @@ pub enum LinkKind {
     Sitemap = 9,
     /// A page that a sitemap lists.
     Listed = 10,
+    /// An entry of a feed.
+    Entry = 11,
     Other = 15,
 }
 
@@ -214,7 +216,7 @@ impl LinkKind {
     /// The kind for the number on disk.
     pub fn from_code(code: u8) -> LinkKind {
         use LinkKind::*;
-        [A, Area, Link, Frame, Iframe, Image, Script, Refresh, Redirect, Sitemap, Listed]
+        [A, Area, Link, Frame, Iframe, Image, Script, Refresh, Redirect, Sitemap, Listed, Entry]
             .into_iter()
             .find(|t| *t as u8 == code)
             .unwrap_or(Other)
@@ -232,6 +234,8 @@ impl From<page::LinkTag> for LinkKind {
             page::LinkTag::Img | page::LinkTag::Source => LinkKind::Image,
             page::LinkTag::Script => LinkKind::Script,
             page::LinkTag::Embed => LinkKind::Other,
+            page::LinkTag::Entry => LinkKind::Entry,
+            page::LinkTag::Loc => LinkKind::Listed,
         }
     }
 }

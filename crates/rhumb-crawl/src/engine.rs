@@ -628,6 +628,7 @@ impl Engine {
             seen: self.crawl.seen.clone(),
             decode: self.settings.decode,
             parse: self.settings.parse.clone(),
+            formats: self.settings.formats.clone(),
             gists: self.settings.crawl.frontier.traps.learn,
             redirects_max: self.settings.crawl.redirects_max,
             sitemaps: self.settings.sitemaps,

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, RwLock};
 use rhumb_core::filter::Filter;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits, Decoded};
-use rhumb_core::page::{self, Extractor, Gist, Obedience, Page, ParseOptions, Rel};
+use rhumb_core::page::{Body, Extractor, Format, Formats, Gist, Obedience, Page, ParseOptions, Rel};
 use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt};
 use rhumb_core::seen::ContentSeen;
 use rhumb_core::sitemap::{Hint, SITEMAPS_MAX, Sitemap, SitemapKind, SitemapLevel, SitemapLimits};
-use rhumb_core::url::{Base, Host, Normalizer, Url};
+use rhumb_core::url::{Host, Normalizer, Url};
 use rhumb_core::visit::{LinkKind, Outlink, Purpose, Validators, Visit, VisitRecord};
 use rhumb_store::archive::ArchiveRef;
 use rhumb_store::warc::{
@@ -53,6 +53,8 @@ pub struct Tools {
     pub decode: DecodeLimits,
     /// What is taken out of a page.
     pub parse: ParseOptions,
+    /// What kinds of documents are read.
+    pub formats: Formats,
     /// Whether the gist of each page is taken, for what is learned of traps.
     pub gists: bool,
     /// Redirects in a row that are followed.
@@ -154,6 +156,16 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
         note_coding(&mut record, body);
     }
     let body = body.map(|decoded| decoded.body);
+    let page = body.as_deref().filter(|_| visit.purpose.is_page() && visit.entry.sitemap.is_none());
+    let page = page.map(|bytes| {
+        let body = Body::new(bytes, fetched.header("content-type"), tools.parse.nosniff);
+        Body { url: Some(visit.entry.url.as_str()), ..body }
+    });
+    // Nobody waits for a format that takes its time: it is read where large bodies are.
+    let is_inline = decoded_bytes_max <= INLINE_DECODED_MAX;
+    if is_inline && page.as_ref().and_then(|page| tools.formats.of(page)).is_some_and(Format::is_slow) {
+        return None;
+    }
     let scratch = tools.scratch.lock().expect("nobody panics while borrowing buffers").pop();
     let mut scratch = scratch.unwrap_or_else(|| Scratch::new(tools.stages));
     let mut gist = None;
@@ -175,8 +187,8 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
         (Outcome::Ok, Purpose::Page) => {
             if let (Some(body), Some(level)) = (&body, record.entry.sitemap) {
                 read_sitemap(&mut record, body, level, tools);
-            } else if let Some(body) = &body {
-                gist = Some(read_page(&mut record, body, fetched, tools, &mut scratch));
+            } else if let Some(page) = &page {
+                gist = Some(read_page(&mut record, page, fetched, tools, &mut scratch));
             }
         }
         _ => {}
@@ -283,13 +295,18 @@ fn wanted(url: &Url, depth: u32, tools: &Tools) -> bool {
     tools.filter.read().expect("nobody panics while replacing the filter").judge(url, depth).is_ok()
 }
 
-fn read_page(record: &mut VisitRecord, body: &[u8], fetched: &Fetched, tools: &Tools, scratch: &mut Scratch) -> Gist {
-    let content_type = fetched.header("content-type");
-    record.fingerprint = xxhash_rust::xxh3::xxh3_64(body);
+fn read_page(
+    record: &mut VisitRecord,
+    body: &Body<'_>,
+    fetched: &Fetched,
+    tools: &Tools,
+    scratch: &mut Scratch,
+) -> Gist {
+    record.fingerprint = xxhash_rust::xxh3::xxh3_64(body.bytes);
     if tools.gists {
         scratch.extractor.want_gist(&record.entry.url);
     }
-    page::parse_page_into(&mut scratch.extractor, body, content_type, &tools.parse, &mut scratch.page);
+    tools.formats.read_into(body, &mut scratch.extractor, &tools.parse, &mut scratch.page);
     let page = &scratch.page;
     record.title = page.title.as_deref().unwrap_or_default().into();
     record.links_unusable = page.links_dropped as u32;
@@ -299,6 +316,9 @@ fn read_page(record: &mut VisitRecord, body: &[u8], fetched: &Fetched, tools: &T
     }
     if page.truncated {
         add_detail(record, "text beyond the bound left out");
+    }
+    if let Some(trouble) = &page.trouble {
+        add_detail(record, trouble);
     }
     if !tools.stages.normalize {
         return gist;
@@ -312,27 +332,30 @@ fn read_page(record: &mut VisitRecord, body: &[u8], fetched: &Fetched, tools: &T
     let follow = !(tools.obey.nofollow && record.directives.nofollow.is_some());
     let depth = record.entry.depth.saturating_add(1);
     let filter = tools.filter.read().expect("nobody panics while replacing the filter").clone();
-    let mut add = |href: &str, text: &str, kind: LinkKind, rel: Rel, base: &Base| match tools
+    let mut add = |href: &str, text: &str, kind: LinkKind, rel: Rel, hint: Hint| match tools
         .normalizer
-        .normalize(href, Some(base))
+        .normalize(href, Some(&base))
     {
         Ok(url) => {
             let follow = follow && !(tools.obey.rel_nofollow && rel.intersects(Rel::NOFOLLOW));
             let wanted = follow && filter.judge(&url, depth).is_ok();
             let rel = rel.unvouched();
-            record.links.push(Outlink { url, text: text.into(), kind, rel, hint: Hint::default(), wanted });
+            record.links.push(Outlink { url, text: text.into(), kind, rel, hint, wanted });
         }
         Err(_) => record.links_unusable += 1,
     };
-    for link in page.links.iter() {
-        add(link.href, link.text, link.tag.into(), link.flags, &base);
+    let mut hints = page.hints.iter().peekable();
+    for (i, link) in page.links.iter().enumerate() {
+        let hint = hints.next_if(|h| h.link == i);
+        let hint = hint.map(|h| Hint::said(h.lastmod.as_deref(), h.changefreq.as_deref(), h.priority));
+        add(link.href, link.text, link.tag.into(), link.flags, hint.unwrap_or_default());
     }
     let by_header = canonical_of_header(fetched);
     if let Some(href) = &by_header {
-        add(href, "", LinkKind::Link, Rel::default(), &base);
+        add(href, "", LinkKind::Link, Rel::default(), Hint::default());
     }
     if let Some(refresh) = &page.refresh {
-        add(&refresh.href, "", LinkKind::Refresh, Rel::default(), &base);
+        add(&refresh.href, "", LinkKind::Refresh, Rel::default(), Hint::default());
         // A page that sends its reader on is one more redirect in a row.
         if record.entry.redirects >= tools.redirects_max
             && let Some(link) = record.links.last_mut().filter(|l| l.kind == LinkKind::Refresh)
@@ -383,11 +406,9 @@ fn name_sitemaps(record: &mut VisitRecord, body: &[u8], tools: &Tools) {
 /// What a sitemap lists, as links. What is wrong with it is a detail: the host answered, and nothing else is expected of it.
 fn read_sitemap(record: &mut VisitRecord, body: &[u8], level: SitemapLevel, tools: &Tools) {
     record.fingerprint = xxhash_rust::xxh3::xxh3_64(body);
-    let sitemap = Sitemap::read(body, &SitemapLimits::default());
-    if let Some(problem) = sitemap.errors.last() {
-        let (what, more) = (problem.error.name(), sitemap.errors.len() as u64 + sitemap.errors_untold - 1);
-        let more = if more > 0 { format!(" ({more} more problems)") } else { String::new() };
-        add_detail(record, &format!("sitemap: {what}: {problem}{more}"));
+    let sitemap = Sitemap::read_at(body, Some(record.entry.url.as_str()), &SitemapLimits::default());
+    if let Some(problem) = sitemap.in_words("sitemap") {
+        add_detail(record, &problem);
     }
     let is_index = sitemap.kind == Some(SitemapKind::Index);
     let (kind, max) = if is_index { (LinkKind::Sitemap, level.may_name()) } else { (LinkKind::Listed, usize::MAX) };

@@ -7,7 +7,7 @@ use rhumb_core::crawl::CrawlConfig;
 use rhumb_core::filter::FilterConfig;
 use rhumb_core::net::Guard;
 use rhumb_core::page::coding::DecodeLimits;
-use rhumb_core::page::{Obedience, ParseOptions};
+use rhumb_core::page::{Formats, Obedience, ParseOptions};
 use rhumb_core::url::NormalizeOptions;
 
 use crate::dns::DnsConfig;
@@ -28,6 +28,8 @@ pub struct Settings {
     pub decode: DecodeLimits,
     /// What is taken out of a page.
     pub parse: ParseOptions,
+    /// What kinds of documents are read; a program may add its own.
+    pub formats: Formats,
     /// How names are resolved.
     pub dns: DnsConfig,
     /// Which addresses may be dialled beside the global ones.

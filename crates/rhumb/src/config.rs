@@ -12,7 +12,7 @@ use rhumb_core::filter::{FilterConfig, Scope};
 use rhumb_core::frontier::{BudgetConfig, FrontierConfig};
 use rhumb_core::net::{Cidr, Guard};
 use rhumb_core::page::coding::DecodeLimits;
-use rhumb_core::page::{ExtractOptions, Obedience, ParseOptions};
+use rhumb_core::page::{ExtractOptions, Formats, Obedience, ParseOptions};
 use rhumb_core::priority::{LEVELS, Prioritizer};
 use rhumb_core::robots::product_token;
 use rhumb_core::sieve::SieveConfig;
@@ -562,6 +562,7 @@ impl Config {
                 },
                 ..ParseOptions::default()
             },
+            formats: Formats::default(),
             dns,
             guard,
             agent: agent.to_string(),

@@ -361,6 +361,7 @@ impl Walk<'_, '_> {
                 _ => {}
             }
         }
+        let is_data = tag == Tag::Script && self.tokens.attribute("type").is_some_and(is_json_ld);
         let is_empty = self.xhtml && self_closing;
         let raw = if is_empty { "" } else { self.tokens.contents(tag.content()) };
         if self.skip.is_some() {
@@ -381,6 +382,7 @@ impl Walk<'_, '_> {
                 self.text(raw, false);
             }
             Tag::Textarea | Tag::Iframe => self.gap(Gap::Space),
+            Tag::Script if is_data => _ = self.page.keep_structured(raw),
             _ => {}
         }
     }
@@ -551,6 +553,11 @@ impl Walk<'_, '_> {
         let span = text.get(start..)?.trim_ascii_start();
         (!span.is_empty()).then(|| text.len() - span.len()..text.len())
     }
+}
+
+/// Whether a script's type says that it is structured data.
+fn is_json_ld(kind: &str) -> bool {
+    kind.split(';').next().is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case("application/ld+json"))
 }
 
 #[cfg(test)]

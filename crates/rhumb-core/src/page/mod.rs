@@ -1,8 +1,9 @@
 //! Pages: from the bytes a server sent to text, links and what the page says about itself.
 //!
 //! The way of a body: `coding.rs` undoes Content-Encoding, `sniff.rs` decides what kind of thing it is, `encoding.rs` turns
-//! bytes into characters, `html.rs` walks over the tokens of `tokenize.rs` and fills a [`Page`]. `report.rs` is what
-//! `rhumb parse` prints. Reading order: this file, `html.rs`, `tokenize.rs`.
+//! bytes into characters, and the [`Format`] that claims the body fills a [`Page`]: for HTML that is `html.rs`, which walks over the
+//! tokens of `tokenize.rs`. `report.rs` is what `rhumb parse` prints. Reading order: this file, `format/mod.rs`, `html.rs`,
+//! `tokenize.rs`.
 //!
 //! Invariant: no input makes any of these fail, take more than linear time, or keep more memory than its bounds allow.
 //! A page that is broken is a page of which we understood less.
@@ -12,6 +13,7 @@ pub mod coding;
 mod directives;
 pub mod encoding;
 mod entities;
+pub mod format;
 mod gist;
 mod html;
 mod links;
@@ -27,6 +29,7 @@ mod tokenize;
 use std::ops::Range;
 
 pub use directives::{Channel, Directives, Obedience};
+pub use format::{Body, Format, Formats};
 pub use gist::Gist;
 pub use html::{ExtractOptions, Extractor};
 pub use links::{Link, LinkTag, Links};
@@ -53,11 +56,31 @@ pub struct MetaRobots {
     pub for_agent: bool,
 }
 
+/// What a feed or sitemap says of one of its links.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Hint {
+    /// Which of [`Page::links`].
+    pub link: usize,
+    /// When it changed, as written; [`crate::dates::parse`] reads it.
+    pub lastmod: Option<String>,
+    /// How often it changes.
+    pub changefreq: Option<String>,
+    /// From 0 to 1.
+    pub priority: Option<f32>,
+}
+
+/// Pieces of structured data kept of one page.
+const STRUCTURED_MAX: usize = 32;
+/// Bytes of structured data kept of one page.
+const STRUCTURED_BYTES_MAX: usize = 256 << 10;
+
 /// What was found on a page.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Page {
     /// What kind of thing the body was.
     pub kind: MediaKind,
+    /// The name of the format that it was read as; empty when nobody could read it.
+    pub format: &'static str,
     /// The character encoding it was read in; empty when it was not text.
     pub charset: &'static str,
     /// The first `<title>`, collapsed.
@@ -92,6 +115,12 @@ pub struct Page {
     pub gist: Gist,
     /// Whether a bound cut something off.
     pub truncated: bool,
+    /// What a feed or sitemap says of its links, in their order.
+    pub hints: Vec<Hint>,
+    /// Structured data (JSON-LD) as written, each piece a JSON document.
+    pub structured: Vec<String>,
+    /// What of it could not be read, in a few words.
+    pub trouble: Option<String>,
 }
 
 /// A language, as ISO 639 names it.
@@ -154,6 +183,18 @@ impl Page {
         self.emphasis.iter().map(|span| &self.text[span.clone()])
     }
 
+    /// Keeps a piece of structured data, if it is JSON and there is room; whether it was kept.
+    pub fn keep_structured(&mut self, json: &str) -> bool {
+        let json = json.trim();
+        let bytes: usize = self.structured.iter().map(String::len).sum();
+        let fits = self.structured.len() < STRUCTURED_MAX && bytes + json.len() <= STRUCTURED_BYTES_MAX;
+        let kept = fits && serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok();
+        if kept {
+            self.structured.push(json.to_owned());
+        }
+        kept
+    }
+
     /// Forgets everything but its memory.
     pub fn clear(&mut self) {
         let Page { mut links, mut text, mut headings, mut emphasis, .. } = std::mem::take(self);
@@ -172,7 +213,7 @@ pub fn parse_page(bytes: &[u8], content_type: Option<&str>, options: &ParseOptio
     page
 }
 
-/// Parses a decoded body into a page that is cleared first, with an extractor that keeps its memory.
+/// Parses a decoded body with the formats known here into a page that is cleared first, with an extractor that keeps its memory.
 pub fn parse_page_into(
     extractor: &mut Extractor,
     bytes: &[u8],
@@ -180,31 +221,8 @@ pub fn parse_page_into(
     options: &ParseOptions,
     page: &mut Page,
 ) {
-    let kind = sniff::sniff(bytes, content_type, options.nosniff);
-    let charset = content_type.and_then(sniff::charset_of);
-    match kind {
-        MediaKind::Html | MediaKind::Xhtml => {
-            let (html, name) = encoding::decode_html(bytes, charset, options.tld.as_deref());
-            extractor.extract_markup(&html, &options.extract, kind == MediaKind::Xhtml, page);
-            page.charset = name;
-        }
-        MediaKind::Text | MediaKind::Xml => {
-            page.clear();
-            let (text, name) = encoding::decode_text(bytes, charset, options.tld.as_deref());
-            let kept = text::cut(&text, options.extract.text_bytes_max);
-            page.truncated = kept.len() < text.len();
-            page.charset = name;
-            if kind == MediaKind::Text && options.extract.text {
-                page.text.push_str(kept);
-            }
-            page.gist = extractor.gist_of_text(kept);
-        }
-        MediaKind::Image | MediaKind::Pdf | MediaKind::Media | MediaKind::Archive | MediaKind::Binary => page.clear(),
-    }
-    page.kind = kind;
-    if options.detect_language {
-        page.language = detect_language(&page.text);
-    }
+    let body = Body::new(bytes, content_type, options.nosniff);
+    Formats::default().read_into(&body, extractor, options, page);
 }
 
 /// The language that a text is written in, judged by its beginning.

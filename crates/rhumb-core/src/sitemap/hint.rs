@@ -35,12 +35,17 @@ const FREQUENCIES: [(&str, u64); 7] = [
 impl Hint {
     /// What an entry says.
     pub fn of(entry: &SitemapUrl) -> Hint {
-        let lastmod = entry.lastmod.as_deref().and_then(dates::parse);
+        Hint::said(entry.lastmod.as_deref(), entry.changefreq.as_deref(), entry.priority)
+    }
+
+    /// What is said in these words.
+    pub fn said(lastmod: Option<&str>, changefreq: Option<&str>, priority: Option<f32>) -> Hint {
+        let lastmod = lastmod.and_then(dates::parse);
         let position = |name: &str| FREQUENCIES.iter().position(|(f, _)| *f == name);
         Hint {
             lastmod_min: lastmod.map_or(0, |t| u32::try_from(t.0 / 60_000).unwrap_or(u32::MAX).max(1)),
-            changefreq: entry.changefreq.as_deref().and_then(position).map_or(0, |i| i as u8 + 1),
-            priority: entry.priority.map_or(0, |p| (p.clamp(0.0, 1.0) * 100.0).round() as u8 + 1),
+            changefreq: changefreq.and_then(position).map_or(0, |i| i as u8 + 1),
+            priority: priority.map_or(0, |p| (p.clamp(0.0, 1.0) * 100.0).round() as u8 + 1),
         }
     }
 

@@ -10,6 +10,7 @@
 //! - `hostile`: every mistake and attack of the hostile web at once, beside hosts that behave.
 //! - `wire`: the hostile web below HTTP: TLS, HTTP/2 and DNS, kind by kind.
 //! - `robots`: every way a site speaks to robots beside robots.txt, and which of them `explain` names.
+//! - `formats`: documents of all kinds, one of them added from outside.
 //! - `sitemaps`: what robots.txt names is fetched, read and followed, within bounds.
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
 //! - `bench`: the measurements of a crawl run to their end.
@@ -20,6 +21,7 @@ mod cli;
 mod common;
 mod conformance;
 mod crash;
+mod formats;
 mod held;
 mod hostile;
 mod life_of_a_url;

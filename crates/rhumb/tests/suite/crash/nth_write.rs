@@ -13,7 +13,7 @@ use rhumb_core::filter::{FilterConfig, Scope};
 use rhumb_core::frontier::FrontierConfig;
 use rhumb_core::net::Guard;
 use rhumb_core::page::coding::DecodeLimits;
-use rhumb_core::page::{Obedience, ParseOptions};
+use rhumb_core::page::{Formats, Obedience, ParseOptions};
 use rhumb_core::priority::Prioritizer;
 use rhumb_core::sieve::SieveConfig;
 use rhumb_core::url::{NormalizeOptions, Url};
@@ -86,6 +86,7 @@ pub fn small_settings() -> Settings {
         normalize: NormalizeOptions::default(),
         decode: DecodeLimits::default(),
         parse: ParseOptions::default(),
+        formats: Formats::default(),
         dns: DnsConfig::with_servers(vec!["127.0.0.1:9".parse().expect("address")]),
         guard: Guard { allow: vec!["127.0.0.0/8".parse().expect("network")], ..Guard::default() },
         agent: "rhumb-test".to_string(),

@@ -246,7 +246,7 @@ fn loc_trouble(loc: &str, limits: &SitemapLimits) -> Option<Trouble> {
     if loc.len() > limits.loc_bytes_max {
         return Some(Trouble::LocTooLong);
     }
-    Url::parse(loc).is_err().then_some(Trouble::BadLoc)
+    (!Url::parse(loc).is_ok_and(|url| url.is_web())).then_some(Trouble::BadLoc)
 }
 
 /// Prefix and local name.

@@ -22,7 +22,8 @@ use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
 use crate::fetch::budget::Held;
-use crate::fetch::{Fetched, Fetcher, Request};
+use crate::fetch::{Fetched, Request};
+use crate::protocol::Protocols;
 use crate::settings::Stages;
 
 /// Larger bodies are handled on the pool of blocking threads, so that they hold nobody up.
@@ -40,7 +41,7 @@ const LOCATION_CHARS_SHOWN: usize = 200;
 /// Everything a visit needs, shared by the visits of one thread.
 pub struct Tools {
     /// Fetches.
-    pub fetcher: Fetcher,
+    pub protocols: Protocols,
     /// Tells the time.
     pub clock: Clock,
     /// Makes URLs canonical.
@@ -113,7 +114,7 @@ pub async fn visit(visit: Box<Visit>, tools: &Arc<Tools>) -> Finished {
     let entry = &visit.entry;
     let request =
         Request { url: &entry.url, addresses: &visit.addresses, validators: &entry.validators, body_bytes_max };
-    let fetched = tools.fetcher.fetch(&visit.host, request).await;
+    let fetched = tools.protocols.fetch(&visit.host, request).await;
     let host = visit.host.clone();
     let kept = fetched.kept;
     let small = fetched.body.len() <= INLINE_BYTES_MAX;
@@ -196,7 +197,10 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
     drop(body);
     let mut archive = Vec::new();
     let mut archive_first = 0;
-    if tools.archive && fetched.status != 0 && !fetched.head.is_empty() && may_be_kept(&record, tools) {
+    // What is no machine of others sets no traps.
+    let gist = gist.filter(|_| record.entry.url.rules().polite);
+    let is_archived = if record.entry.url.is_web() { !fetched.head.is_empty() } else { record.outcome == Outcome::Ok };
+    if tools.archive && fetched.status != 0 && is_archived && may_be_kept(&record, tools) {
         archive_first = write_records(&mut record, fetched, tools, &mut scratch.writer, &mut archive);
     }
     tools.scratch.lock().expect("nobody panics while borrowing buffers").push(scratch);
@@ -372,7 +376,7 @@ fn read_page(
         record.text_kept = Some(page.text.as_str().into());
     }
     // A site's front page, or where the user begins: the sitemap is asked for once, if robots.txt named none.
-    if tools.sitemaps && (record.entry.seed || record.entry.url.path() == "/") {
+    if tools.sitemaps && record.entry.url.is_web() && (record.entry.seed || record.entry.url.path() == "/") {
         record.sitemap_wanted = wanted(&record.entry.url.host().sitemap_url(), 1, tools);
     }
     gist
@@ -479,6 +483,8 @@ fn write_records(
             refers_to: None,
         };
         writer.revisit(out, ids[1], &capture, &revisit)
+    } else if !record.entry.url.is_web() {
+        writer.resource(out, ids[1], &capture, resource_type(record), &fetched.body, digest, fetched.cut)
     } else {
         let response = Response {
             head: &fetched.head,
@@ -492,9 +498,11 @@ fn write_records(
     let depth = Some(record.entry.depth);
     let metadata = Metadata { depth, fetch_ms: Some(record.duration_ms()), ..Metadata::default() };
     let first_bytes = written.as_ref().map_or(0, |span| span.length as u32);
-    let all = written
-        .and_then(|_| writer.request(out, ids[0], &capture, Some(ids[1]), &fetched.request_head, b""))
-        .and_then(|_| writer.metadata(out, ids[2], &capture, Some(ids[1]), &metadata));
+    let request = |_| match fetched.request_head.is_empty() && !record.entry.url.is_web() {
+        true => Ok(()),
+        false => writer.request(out, ids[0], &capture, Some(ids[1]), &fetched.request_head, b"").map(drop),
+    };
+    let all = written.and_then(request).and_then(|_| writer.metadata(out, ids[2], &capture, Some(ids[1]), &metadata));
     match all {
         Ok(_) => {
             record.digest = Some(digest.0);
@@ -510,17 +518,24 @@ fn write_records(
     }
 }
 
+/// What a resource record says that it holds.
+fn resource_type(record: &VisitRecord) -> &str {
+    if record.media_type.is_empty() { "application/octet-stream" } else { &record.media_type }
+}
+
 /// The line of the archive's index for a visit's response.
 pub(crate) fn index_line(record: &VisitRecord, place: &ArchiveRef, filename: &str) -> String {
     let revisit = record.duplicate_of.is_some() || record.outcome == Outcome::NotModified;
-    let mime = if revisit { Some("warc/revisit".to_string()) } else { Some(cdxj::bare_type(&record.media_type)) };
+    let is_web = record.entry.url.is_web();
+    let media_type = if is_web { &record.media_type } else { resource_type(record) };
+    let mime = if revisit { Some("warc/revisit".to_string()) } else { Some(cdxj::bare_type(media_type)) };
     let digest = record.digest.filter(|_| record.outcome != Outcome::NotModified).map(|d| Digest(d).to_string());
     let entry = CdxEntry {
         key: surt(record.entry.url.as_str()),
         timestamp: record.started.digits14(),
         url: Some(record.entry.url.as_str().to_string()),
         mime: mime.filter(|m| !m.is_empty()),
-        status: Some(record.status.to_string()),
+        status: is_web.then(|| record.status.to_string()),
         digest,
         length: u64::from(place.first),
         offset: place.offset,

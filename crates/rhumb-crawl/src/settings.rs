@@ -12,6 +12,7 @@ use rhumb_core::url::NormalizeOptions;
 
 use crate::dns::DnsConfig;
 use crate::fetch::{Credential, FetchLimits};
+use crate::protocol::Registry;
 
 /// Everything that is settled before a crawl begins.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Settings {
     pub formats: Formats,
     /// How names are resolved.
     pub dns: DnsConfig,
+    /// How URLs of other schemes than `http` and `https` are fetched.
+    pub protocols: Registry,
     /// Which addresses may be dialled beside the global ones.
     pub guard: Guard,
     /// The whole User-Agent header.

@@ -526,6 +526,7 @@ impl Config {
         };
         rhumb_core::filter::Filter::new(filter.clone()).map_err(|e| anyhow::anyhow!("{e}"))?;
         Ok(Settings {
+            protocols: rhumb_crawl::protocol::Registry::default(),
             crawl: self.crawl_config(agent, &shares, &files)?,
             fetch: FetchLimits {
                 connect: f.connect.0,

@@ -182,7 +182,7 @@ impl HostState {
 
     /// The pause that a fetch of `fetch_ms` asks for: max(minimum, factor × fetch time, Crawl-delay).
     pub fn gap_ms(&self, fetch_ms: u64, config: &FrontierConfig) -> u64 {
-        if config.delay_ms_min == 0 {
+        if config.delay_ms_min == 0 || !self.host.rules().polite {
             return 0;
         }
         let asked = match &self.robots {

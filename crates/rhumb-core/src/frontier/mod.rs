@@ -74,6 +74,8 @@ const ROBOTS_HOPS_MAX: u8 = 5;
 const MOVES_MAX: usize = 256;
 /// So often URLs are moved in one call while that brings no host into play: ghosts, and URLs of held hosts.
 const ROUNDS_MAX: usize = 16;
+/// Where hosts live that have no address (files of this machine). They share it, so that few of them are visited at once.
+const NOWHERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
 
 /// The answer to "what now?".
 #[derive(Debug)]
@@ -286,7 +288,8 @@ impl Frontier {
             self.schedule(slot);
             return Ok(None);
         }
-        let literal = state.host.ip_literal();
+        let rules = state.host.rules();
+        let literal = state.host.ip_literal().or_else(|| (!rules.needs_dns).then_some(NOWHERE));
         if let (None, Some(address)) = (&state.addresses, literal) {
             state.addresses = Some((Arc::from([address]), Timestamp(u64::MAX)));
         }
@@ -357,7 +360,8 @@ impl Frontier {
             return Ok(Choice::Nothing);
         }
         let half_open = state.held.as_ref().is_some_and(|h| h.is_broken_circuit());
-        if !self.slots[slot as usize].queue.is_empty() && (half_open || !state.robots_fresh(now)) {
+        let ruled = state.host.rules().needs_robots;
+        if ruled && !self.slots[slot as usize].queue.is_empty() && (half_open || !state.robots_fresh(now)) {
             let url = state.host.robots_url();
             let mut entry = Entry::new(url, 0);
             if let Robots::Known { validators, .. } = &state.robots {
@@ -366,7 +370,7 @@ impl Frontier {
             return Ok(Choice::Fetch(entry, Purpose::Robots { host: state.host.clone(), hops: 0 }));
         }
         let Some(entry) = self.pop_wanted(slot)? else { return Ok(Choice::Nothing) };
-        if !self.hosts.allows(self.slots[slot as usize].host, &entry.url)? {
+        if ruled && !self.hosts.allows(self.slots[slot as usize].host, &entry.url)? {
             return Ok(Choice::Drop(entry, Outcome::RobotsDisallowed));
         }
         Ok(Choice::Fetch(entry, Purpose::Page))

@@ -296,7 +296,7 @@ fn loc_trouble(loc: &str, limits: &SitemapLimits) -> Option<Trouble> {
     if loc.len() > limits.loc_bytes_max {
         return Some(Trouble::LocTooLong);
     }
-    Url::parse(loc).is_err().then_some(Trouble::BadLoc)
+    (!Url::parse(loc).is_ok_and(|url| url.is_web())).then_some(Trouble::BadLoc)
 }
 
 /// Whether a root of this name is that of a feed.

@@ -11,6 +11,7 @@
 //! - `wire`: the hostile web below HTTP: TLS, HTTP/2 and DNS, kind by kind.
 //! - `robots`: every way a site speaks to robots beside robots.txt, and which of them `explain` names.
 //! - `formats`: documents of all kinds, one of them added from outside.
+//! - `protocols`: local trees and other people's archives instead of the web; what no page can lead to.
 //! - `sitemaps`: what robots.txt names is fetched, read and followed, within bounds.
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
 //! - `bench`: the measurements of a crawl run to their end.
@@ -26,6 +27,7 @@ mod held;
 mod hostile;
 mod life_of_a_url;
 mod polite;
+mod protocols;
 mod robots;
 mod secrets;
 mod sitemaps;

@@ -54,6 +54,7 @@ pub fn small_web() -> Server {
 /// Settings with bounds so small that everything happens all the time.
 pub fn small_settings() -> Settings {
     Settings {
+        protocols: rhumb_crawl::protocol::Registry::default(),
         crawl: CrawlConfig {
             frontier: FrontierConfig {
                 back_queues: 2,

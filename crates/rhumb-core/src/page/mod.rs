@@ -17,6 +17,7 @@ pub mod format;
 mod gist;
 mod html;
 mod links;
+mod main_text;
 mod meta;
 mod report;
 #[cfg(test)]
@@ -93,6 +94,10 @@ pub struct Page {
     pub links_dropped: usize,
     /// The visible text: blocks on lines of their own, white space collapsed.
     pub text: String,
+    /// The main text: `text` without menus, sidebars, footers and their like, when asked for.
+    pub main_text: String,
+    /// The main text as CommonMark, when asked for.
+    pub markdown: String,
     /// The headings in `text`, in order.
     pub headings: Vec<Heading>,
     /// The outermost emphasised spans (b, strong, em, i, mark) of `text`, in order.
@@ -197,12 +202,15 @@ impl Page {
 
     /// Forgets everything but its memory.
     pub fn clear(&mut self) {
-        let Page { mut links, mut text, mut headings, mut emphasis, .. } = std::mem::take(self);
+        let Page { mut links, mut text, mut main_text, mut markdown, mut headings, mut emphasis, .. } =
+            std::mem::take(self);
         links.clear();
         text.clear();
+        main_text.clear();
+        markdown.clear();
         headings.clear();
         emphasis.clear();
-        *self = Page { links, text, headings, emphasis, ..Page::default() };
+        *self = Page { links, text, main_text, markdown, headings, emphasis, ..Page::default() };
     }
 }
 

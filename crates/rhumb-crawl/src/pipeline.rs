@@ -14,10 +14,7 @@ use rhumb_core::seen::ContentSeen;
 use rhumb_core::sitemap::{SITEMAPS_MAX, Sitemap, SitemapKind, SitemapLevel, SitemapLimits};
 use rhumb_core::url::{Base, Host, Normalizer, Url};
 use rhumb_core::visit::{LinkKind, Outlink, Purpose, Validators, Visit, VisitRecord};
-use rhumb_store::archive::ArchiveRef;
-use rhumb_store::warc::{
-    Capture, CdxEntry, Digest, Metadata, Profile, RecordIds, RecordWriter, Response, Revisit, Truncated, cdxj, surt,
-};
+use rhumb_store::warc::{Capture, Digest, Metadata, Profile, RecordIds, RecordWriter, Response, Revisit, Truncated};
 use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
@@ -443,25 +440,6 @@ fn write_records(
             0
         }
     }
-}
-
-/// The line of the archive's index for a visit's response.
-pub(crate) fn index_line(record: &VisitRecord, place: &ArchiveRef, filename: &str) -> String {
-    let revisit = record.duplicate_of.is_some() || record.outcome == Outcome::NotModified;
-    let mime = if revisit { Some("warc/revisit".to_string()) } else { Some(cdxj::bare_type(&record.media_type)) };
-    let digest = record.digest.filter(|_| record.outcome != Outcome::NotModified).map(|d| Digest(d).to_string());
-    let entry = CdxEntry {
-        key: surt(record.entry.url.as_str()),
-        timestamp: record.started.digits14(),
-        url: Some(record.entry.url.as_str().to_string()),
-        mime: mime.filter(|m| !m.is_empty()),
-        status: Some(record.status.to_string()),
-        digest,
-        length: u64::from(place.first),
-        offset: place.offset,
-        filename: filename.to_string(),
-    };
-    entry.line()
 }
 
 #[cfg(test)]

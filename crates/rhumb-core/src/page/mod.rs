@@ -134,6 +134,18 @@ impl Page {
         self.emphasis.iter().map(|span| &self.text[span.clone()])
     }
 
+    /// The language: as detected if that is reliable, else as `<html lang>` says, else as detected after all.
+    pub fn best_language(&self) -> Option<String> {
+        let declared = self.html_lang.as_deref().and_then(|tag| tag.split(['-', '_']).next());
+        let declared = declared.map(str::to_ascii_lowercase);
+        let declared =
+            declared.filter(|code| (2..=3).contains(&code.len()) && code.bytes().all(|b| b.is_ascii_lowercase()));
+        match self.language {
+            Some(found) if found.is_reliable => Some(found.code.to_owned()),
+            found => declared.or(found.map(|l| l.code.to_owned())),
+        }
+    }
+
     /// Forgets everything but its memory.
     pub fn clear(&mut self) {
         let Page { mut links, mut text, mut headings, mut emphasis, .. } = std::mem::take(self);

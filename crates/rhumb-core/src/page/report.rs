@@ -101,7 +101,7 @@ impl ParseReport {
                 .collect(),
             text: page.text.clone(),
             charset: (!page.charset.is_empty()).then(|| page.charset.to_owned()),
-            language: language(page),
+            language: page.best_language(),
             html_lang: page.html_lang.clone(),
             meta_robots: page.meta_robots.clone(),
             canonical: page.canonical.as_deref().and_then(resolve),
@@ -117,16 +117,6 @@ impl ParseReport {
             truncated: page.truncated,
             base: base.into(),
         }
-    }
-}
-
-fn language(page: &Page) -> Option<String> {
-    let declared = page.html_lang.as_deref().and_then(|tag| tag.split(['-', '_']).next()).map(str::to_ascii_lowercase);
-    let declared =
-        declared.filter(|code| (2..=3).contains(&code.len()) && code.bytes().all(|b| b.is_ascii_lowercase()));
-    match page.language {
-        Some(found) if found.is_reliable => Some(found.code.to_owned()),
-        found => declared.or(found.map(|l| l.code.to_owned())),
     }
 }
 

@@ -10,7 +10,7 @@ use rhumb_core::outcome::Outcome;
 use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits, Decoded};
 use rhumb_core::page::{self, Extractor, Gist, Page, ParseOptions};
 use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt};
-use rhumb_core::seen::ContentSeen;
+use rhumb_core::seen::Archived;
 use rhumb_core::sitemap::{SITEMAPS_MAX, Sitemap, SitemapKind, SitemapLevel, SitemapLimits};
 use rhumb_core::url::{Base, Host, Normalizer, Url};
 use rhumb_core::visit::{LinkKind, Outlink, Purpose, Validators, Visit, VisitRecord};
@@ -44,7 +44,7 @@ pub struct Tools {
     /// Says which links are wanted; replaced when a seed's redirect opens the scope.
     pub filter: Arc<RwLock<Arc<Filter>>>,
     /// Says which bodies are archived already.
-    pub seen: Arc<Mutex<ContentSeen>>,
+    pub seen: Arc<Mutex<Archived>>,
     /// Caps of decoding.
     pub decode: DecodeLimits,
     /// What is taken out of a page.

@@ -219,6 +219,11 @@ impl Run {
         self.bytes
     }
 
+    /// Bytes of the index in memory.
+    pub fn index_bytes(&self) -> usize {
+        self.index.len() * size_of::<BlockEntry>()
+    }
+
     /// The file's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -242,6 +247,42 @@ impl Run {
                     found(i);
                 }
                 i += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `found(i, key)` for the keys that begin with `prefixes[i]`, which stands above their lowest `below` bits, in ascending
+    /// order, as long as it returns true. `prefixes` ascend.
+    pub fn find_prefixes(&self, prefixes: &[u64], below: u32, mut found: impl FnMut(usize, u64) -> bool) -> Result<()> {
+        let mut reader = Reader::default();
+        let (mut keys, mut keys_of) = (Vec::new(), None);
+        let (mut block, mut at) = (0, 0);
+        for (i, first) in prefixes.iter().map(|p| p << below).enumerate() {
+            // The last block that begins before the prefix's keys may have some of them at its end; the others follow.
+            let on = gallop(&self.index[block..], |b| b.first < first).saturating_sub(1);
+            (block, at) = (block + on, if on > 0 { 0 } else { at });
+            for here in block..self.index.len() {
+                if here > block && self.index[here].first >> below != prefixes[i] {
+                    break;
+                }
+                if keys_of != Some(here) {
+                    let whole = reader.block(self, here)?.decode_into(&mut keys);
+                    let ends_early = || StoreError::corrupt(&self.name, self.index[here].offset, "a block ends early");
+                    whole.ok_or_else(ends_early)?;
+                    keys_of = Some(here);
+                }
+                let mut from = 0;
+                if here == block {
+                    at += gallop(keys.get(at..).unwrap_or_default(), |&k| k < first);
+                    from = at;
+                }
+                let of_prefix = |k: &&u64| **k >> below == prefixes[i];
+                let rest = keys.get(from..).unwrap_or_default();
+                let count = rest.iter().take_while(of_prefix).count();
+                if !rest[..count].iter().all(|&k| found(i, k)) || count < rest.len() {
+                    break;
+                }
             }
         }
         Ok(())
@@ -664,6 +705,31 @@ mod tests {
             run.find_sorted(&wanted, |i| found[i] = true).expect("find");
             for (key, found) in wanted.iter().zip(found) {
                 prop_assert_eq!(found, keys.contains(key));
+            }
+        }
+
+        #[test]
+        fn prefixes_are_found(
+            keys in proptest::collection::btree_set(any::<u64>(), 0..5000),
+            prefixes in 1..2000u64,
+            others in proptest::collection::btree_set(0..(1u64 << 36), 0..50),
+            max in 1..2000usize,
+        ) {
+            // Few prefixes of many keys each, over several blocks, and some of one.
+            let place = |k: u64| if k % 3 == 0 { k } else { (k >> 28) % prefixes << 28 | k & 0xfff_ffff };
+            let keys: BTreeSet<u64> = keys.into_iter().map(place).collect();
+            let dir = tempfile::tempdir().expect("temporary directory");
+            let disk = RealDisk::new(dir.path());
+            let run = write(&*disk, "a", &keys);
+            let mut wanted: Vec<u64> = others.into_iter().chain(keys.iter().map(|k| k >> 28).step_by(3)).collect();
+            wanted.extend([0, (1 << 36) - 1]);
+            wanted.sort_unstable();
+            wanted.dedup();
+            let mut found = vec![Vec::new(); wanted.len()];
+            run.find_prefixes(&wanted, 28, |i, key| { found[i].push(key); found[i].len() < max }).expect("find");
+            for (&prefix, found) in wanted.iter().zip(found) {
+                let expected: Vec<u64> = keys.range(prefix << 28..=prefix << 28 | 0xfff_ffff).copied().take(max).collect();
+                prop_assert_eq!(found, expected);
             }
         }
 

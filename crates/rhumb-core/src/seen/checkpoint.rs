@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use rhumb_store::codec::{Malformed, Put, Take};
 use rhumb_store::disk::Disk;
+use rhumb_store::rows::Row;
 use rhumb_store::{Result, StoreError};
 
 use super::level::{Entry, Level, PLACE_BITS, ROW_BYTES, Segment, place};
 use super::sketch::Content;
 use super::store::{Found, PageRef, Seen, SeenConfig};
-use rhumb_store::rows::Row;
 
 impl Seen {
     /// Writes the state into a checkpoint. Work may be out: what it will come to is not part of the state yet.
@@ -49,7 +49,7 @@ impl Seen {
     pub fn load(disk: Arc<dyn Disk>, config: SeenConfig, from: &mut Take<'_>) -> Result<Seen> {
         let malformed = |Malformed(what)| StoreError::corrupt("state/checkpoint", 0, what);
         let mut seen = Seen::new(disk.clone(), config)?;
-        seen.next_file = from.u64().map_err(malformed)?;
+        seen.next_file = from.u32().map_err(malformed)?.into();
         seen.last = take_opt(from).map_err(malformed)?;
         seen.reported = take_opt(from).map_err(malformed)?;
         for _ in 0..from.u64().map_err(malformed)? {

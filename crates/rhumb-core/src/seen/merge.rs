@@ -186,6 +186,9 @@ impl KeyScan {
                 Some((key >> PLACE_BITS << PLACE_BITS) + base + u64::from(place))
             };
             self.buffer.extend(some.iter().filter_map(moved));
+            if !self.buffer.is_sorted() {
+                return Err(StoreError::corrupt("keys of known pages", 0, "keys are not in their order"));
+            }
             if let Keys::Disk(scan) = &mut self.keys {
                 scan.skip(n);
             }
@@ -237,6 +240,7 @@ fn bury(disk: &dyn Disk, name: &str, graves: &Graves, buried: &BTreeSet<u64>) ->
     }
     let mut writer = RunWriter::create(disk, &format!("{name}.del"))?;
     let mut memory = &in_memory[..];
+    let mut previous = None;
     loop {
         let mut least = memory.first().copied();
         for scan in &mut scans {
@@ -250,6 +254,10 @@ fn bury(disk: &dyn Disk, name: &str, graves: &Graves, buried: &BTreeSet<u64>) ->
             let here = scan.rest()?.first() == Some(&page);
             scan.skip(usize::from(here));
         }
+        if previous.is_some_and(|p| p >= page) {
+            return Err(StoreError::corrupt(name, 0, "deleted pages are not in their order"));
+        }
+        previous = Some(page);
         writer.push(page)?;
     }
     writer.finish()?;

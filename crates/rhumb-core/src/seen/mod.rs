@@ -23,11 +23,13 @@ mod check;
 mod checkpoint;
 mod level;
 mod merge;
+mod mirrors;
 mod sketch;
 mod store;
 mod words;
 
 pub use archived::{Archived, First};
+pub use mirrors::{Mirror, Mirrors};
 pub use sketch::{Content, SHINGLE_WORDS, SIMILARITY_MIN, Sketch, Sketcher, similarity};
 pub use store::{DIR, Found, PageRef, Seen, SeenConfig, SeenDone, SeenWork};
 

@@ -254,7 +254,8 @@ impl Sketcher {
         for (bin, &minimum) in self.minima.iter().enumerate() {
             if minimum != EMPTY {
                 filled += 1;
-                let bit = (mix((bin as u64) << 32 | u64::from(minimum)) >> 32) as usize * BITS >> 32;
+                let hash = mix(((bin as u64) << 32) | u64::from(minimum));
+                let bit = ((hash >> 32) as usize * BITS) >> 32;
                 bits[bit / 8] ^= 1 << (bit % 8);
                 let least = &mut least[bin / GROUP_BINS];
                 *least = minimum.min(*least);
@@ -267,7 +268,7 @@ impl Sketcher {
 
 /// A shingle's bin, from the upper half of its hash; the lower half is its value there.
 fn bin(hash: u64) -> usize {
-    (hash >> 32) as usize * BINS >> 32
+    ((hash >> 32) as usize * BINS) >> 32
 }
 
 fn keys(least: &[u32; GROUPS]) -> [u64; KEYS] {

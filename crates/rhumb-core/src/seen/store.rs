@@ -411,6 +411,11 @@ enum Done {
 }
 
 impl SeenWork {
+    /// Whether pages are looked up; otherwise files are written.
+    pub fn is_look_up(&self) -> bool {
+        matches!(self.task, Task::Check { .. })
+    }
+
     /// Does it.
     pub fn run(self) -> Result<SeenDone> {
         Ok(SeenDone(match self.task {

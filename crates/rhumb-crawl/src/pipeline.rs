@@ -11,7 +11,7 @@ use rhumb_core::outcome::Outcome;
 use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits, Decoded};
 use rhumb_core::page::{Body, Extractor, Format, Formats, Gist, Obedience, Page, ParseOptions, Rel};
 use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt};
-use rhumb_core::seen::ContentSeen;
+use rhumb_core::seen::{Archived, Sketcher};
 use rhumb_core::sitemap::{Hint, SITEMAPS_MAX, Sitemap, SitemapKind, SitemapLevel, SitemapLimits};
 use rhumb_core::url::{Host, Normalizer, Url};
 use rhumb_core::visit::{LinkKind, Outlink, Purpose, Validators, Visit, VisitRecord};
@@ -47,7 +47,7 @@ pub struct Tools {
     /// Says which links are wanted; replaced when a seed's redirect opens the scope.
     pub filter: Arc<RwLock<Arc<Filter>>>,
     /// Says which bodies are archived already.
-    pub seen: Arc<Mutex<ContentSeen>>,
+    pub seen: Arc<Mutex<Archived>>,
     /// Caps of decoding.
     pub decode: DecodeLimits,
     /// What is taken out of a page.
@@ -78,13 +78,14 @@ pub struct Tools {
 pub struct Scratch {
     extractor: Extractor,
     page: Page,
+    sketcher: Sketcher,
     writer: RecordWriter,
 }
 
 impl Scratch {
     fn new(stages: Stages) -> Scratch {
         let writer = RecordWriter::new(i32::from(stages.gzip));
-        Scratch { extractor: Extractor::default(), page: Page::default(), writer }
+        Scratch { extractor: Extractor::default(), page: Page::default(), sketcher: Sketcher::default(), writer }
     }
 }
 
@@ -310,6 +311,10 @@ fn read_page(
     }
     tools.formats.read_into(body, &mut scratch.extractor, &tools.parse, &mut scratch.page);
     let page = &scratch.page;
+    if tools.parse.extract.main_text {
+        scratch.sketcher.push(&page.main_text);
+        record.content = scratch.sketcher.finish();
+    }
     record.title = page.title.as_deref().unwrap_or_default().into();
     record.links_unusable = page.links_dropped as u32;
     let gist = if page.gist.is_empty() { Gist::of_bytes(record.fingerprint) } else { page.gist };

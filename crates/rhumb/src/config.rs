@@ -557,8 +557,8 @@ impl Config {
                     links_max: self.page.links_max,
                     resources: self.page.resources,
                     agent: product_token(agent).to_string(),
-                    // Text is what an index would read; until there is one, nobody does.
-                    text: false,
+                    // The content-seen test reads the main text.
+                    main_text: true,
                     ..ExtractOptions::default()
                 },
                 ..ParseOptions::default()

@@ -113,10 +113,23 @@ pub enum Command {
         #[arg(long, value_name = "TYPE")]
         content_type: Option<String>,
     },
-    /// Show what a sitemap says: XML, plain text, RSS or Atom, gzip or not.
+    /// Show what a sitemap or feed lists: XML, plain text, RSS, Atom or JSON Feed, gzip or not.
     Sitemap {
         /// The sitemap; - for standard input.
         file: PathBuf,
+        /// The file's URL, which addresses in a feed may be relative to.
+        #[arg(long, value_name = "URL")]
+        base: Option<String>,
+    },
+    /// Read a PDF from standard input, within bounds; what the crawler starts for each.
+    #[command(hide = true)]
+    PdfText {
+        /// Memory that may be had, in bytes.
+        #[arg(long)]
+        memory: u64,
+        /// Processor time that may be had, in seconds.
+        #[arg(long)]
+        time: u64,
     },
     /// Look into WARC files.
     Warc {

@@ -96,6 +96,9 @@ pub enum Command {
         /// The Content-Type header it came with, such as "text/html; charset=utf-8".
         #[arg(long, value_name = "TYPE")]
         content_type: Option<String>,
+        /// The main text as markdown, too; without --json, only that.
+        #[arg(long)]
+        markdown: bool,
     },
     /// Show what a sitemap says: XML, plain text, RSS or Atom, gzip or not.
     Sitemap {

@@ -160,6 +160,10 @@ impl Extractor {
         if wants_main_text {
             self.main_text.tree.finish(html.len(), page.text.len());
             self.main_text.write(&page.text, page.title.as_deref(), &mut page.main_text);
+            if options.markdown {
+                let bytes_max = options.text_bytes_max.saturating_mul(2);
+                self.main_text.write_markdown(html, &page.main_text, bytes_max, &mut page.markdown);
+            }
         }
         page.gist = self.gist.finish();
     }

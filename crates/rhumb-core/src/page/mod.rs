@@ -184,6 +184,12 @@ pub fn parse_page_into(
             page.charset = name;
             if kind == MediaKind::Text && options.extract.text {
                 page.text.push_str(kept);
+                if options.extract.main_text {
+                    page.main_text.push_str(kept);
+                    if options.extract.markdown {
+                        main_text::markdown_of_text(kept, &mut page.markdown);
+                    }
+                }
             }
             page.gist = extractor.gist_of_text(kept);
         }
@@ -191,7 +197,8 @@ pub fn parse_page_into(
     }
     page.kind = kind;
     if options.detect_language {
-        page.language = detect_language(&page.text);
+        // Menus are often in another language than the text, or in none.
+        page.language = detect_language(if page.main_text.is_empty() { &page.text } else { &page.main_text });
     }
 }
 

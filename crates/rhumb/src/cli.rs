@@ -199,6 +199,9 @@ pub struct CrawlArgs {
     /// Keep no WARC archive.
     #[arg(long, help_heading = MACHINE)]
     pub no_archive: bool,
+    /// Ask for no sitemaps.
+    #[arg(long, help_heading = WHAT)]
+    pub no_sitemaps: bool,
     /// Keep no text index.
     #[arg(long, help_heading = MACHINE)]
     pub no_index: bool,

@@ -19,7 +19,7 @@ use super::meta::{Refresh, Rel, srcset};
 use super::tag::{Content, Tag};
 use super::text::{Collapsed, Gap, cut};
 use super::tokenize::{Attribute, Keep, Token, Tokenizer};
-use super::{Gist, Heading, LinkTag, Page};
+use super::{Gist, Heading, LinkTag, MetaRobots, Page};
 use crate::url::Url;
 
 /// What to extract, and how much at most.
@@ -423,6 +423,7 @@ impl Walk<'_, '_> {
                 _ => {}
             }
         }
+        let is_data = tag == Tag::Script && self.tokens.attribute("type").is_some_and(is_json_ld);
         let is_empty = self.xhtml && self_closing;
         let raw = if is_empty { "" } else { self.tokens.contents(tag.content()) };
         if self.skip.is_some() {
@@ -443,6 +444,7 @@ impl Walk<'_, '_> {
                 self.text(raw, false);
             }
             Tag::Textarea | Tag::Iframe => self.gap(Gap::Space),
+            Tag::Script if is_data => _ = self.page.keep_structured(raw),
             _ => {}
         }
     }
@@ -560,10 +562,11 @@ impl Walk<'_, '_> {
                 text.start(String::new(), self.options.value_bytes_max);
                 text.push(&content, false);
                 self.page.description = Some(text.finish());
-            } else if (is("robots") || (!name.is_empty() && is(&self.options.agent)))
-                && self.page.meta_robots.len() < self.options.metas_max
-            {
-                self.page.meta_robots.push(content);
+            } else if self.page.meta_robots.len() < self.options.metas_max {
+                let for_agent = !name.is_empty() && is(&self.options.agent);
+                if for_agent || is("robots") {
+                    self.page.meta_robots.push(MetaRobots { content, for_agent });
+                }
             }
         } else if self.page.refresh.is_none()
             && self.tokens.attribute("http-equiv").is_some_and(|v| v.trim_ascii().eq_ignore_ascii_case("refresh"))
@@ -612,6 +615,11 @@ impl Walk<'_, '_> {
         let span = text.get(start..)?.trim_ascii_start();
         (!span.is_empty()).then(|| text.len() - span.len()..text.len())
     }
+}
+
+/// Whether a script's type says that it is structured data.
+fn is_json_ld(kind: &str) -> bool {
+    kind.split(';').next().is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case("application/ld+json"))
 }
 
 #[cfg(test)]

@@ -18,15 +18,21 @@ mod tree;
 pub(super) use hints::Hints;
 pub(super) use tree::Tree;
 
+use super::{ExtractOptions, Page};
 use markdown::Markdown;
 use score::Strictness;
 
 /// A choice with less text than this is doubted.
 const TEXT_BYTES_MIN: u32 = 500;
 
-/// Plain text as markdown: a paragraph for each line.
-pub(super) fn markdown_of_text(text: &str, out: &mut String) {
-    inline::push_lines(text, out);
+/// Fills in the main text of a page that is not markup: its text, unless a format knew better.
+pub(super) fn of_plain_text(page: &mut Page, options: &ExtractOptions) {
+    if options.main_text && page.main_text.is_empty() {
+        page.main_text.push_str(&page.text);
+    }
+    if options.main_text && options.markdown && page.markdown.is_empty() {
+        inline::push_lines(&page.main_text, &mut page.markdown);
+    }
 }
 
 /// What is kept of a page.

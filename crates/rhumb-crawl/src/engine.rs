@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use rhumb_core::Timestamp;
+use rhumb_core::cdx;
 use rhumb_core::crawl::{Crawl, Saved, WorkDone};
 use rhumb_core::filter::{Filter, FilterError};
 use rhumb_core::frontier::Next;
@@ -33,7 +34,7 @@ use crate::clock::{Anchor, Clock};
 use crate::dns::{Answer, DnsError, Resolver};
 use crate::fetch::budget::{self, PageBudget};
 use crate::fetch::{Fetcher, tls};
-use crate::pipeline::{self, Finished, Tools};
+use crate::pipeline::{Finished, Tools};
 use crate::protocol::Protocols;
 use crate::recover;
 use crate::settings::Settings;
@@ -366,7 +367,7 @@ impl Engine {
                     let place = self.archive.append(bytes, first, record.ended, &mut preamble)?;
                     record.archived = Some(place);
                     if let Some(name) = self.archive.current_name() {
-                        self.index.add(place.file, name, &pipeline::index_line(&record, &place, name))?;
+                        self.index.add(place.file, name, &cdx::line(&record, &place, name))?;
                     }
                 }
                 record.retry =

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, RwLock};
 
+use rhumb_core::cdx;
 use rhumb_core::filter::Filter;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits, Decoded};
@@ -14,10 +15,7 @@ use rhumb_core::seen::ContentSeen;
 use rhumb_core::sitemap::{Hint, SITEMAPS_MAX, Sitemap, SitemapKind, SitemapLevel, SitemapLimits};
 use rhumb_core::url::{Host, Normalizer, Url};
 use rhumb_core::visit::{LinkKind, Outlink, Purpose, Validators, Visit, VisitRecord};
-use rhumb_store::archive::ArchiveRef;
-use rhumb_store::warc::{
-    Capture, CdxEntry, Digest, Metadata, Profile, RecordIds, RecordWriter, Response, Revisit, Truncated, cdxj, surt,
-};
+use rhumb_store::warc::{Capture, Digest, Metadata, Profile, RecordIds, RecordWriter, Response, Revisit, Truncated};
 use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
@@ -373,7 +371,7 @@ fn read_page(
     record.canonical.take_if(|url| *url == record.entry.url);
     record.language = page.declared_language().unwrap_or_default().into();
     if !may_be_kept(record, tools) && record.directives.hides_at(record.ended).is_none() {
-        record.text_kept = Some(page.text.as_str().into());
+        record.text_kept = Some(page.main_text.as_str().into());
     }
     // A site's front page, or where the user begins: the sitemap is asked for once, if robots.txt named none.
     if tools.sitemaps && record.entry.url.is_web() && (record.entry.seed || record.entry.url.path() == "/") {
@@ -484,7 +482,7 @@ fn write_records(
         };
         writer.revisit(out, ids[1], &capture, &revisit)
     } else if !record.entry.url.is_web() {
-        writer.resource(out, ids[1], &capture, resource_type(record), &fetched.body, digest, fetched.cut)
+        writer.resource(out, ids[1], &capture, cdx::resource_type(record), &fetched.body, digest, fetched.cut)
     } else {
         let response = Response {
             head: &fetched.head,
@@ -516,32 +514,6 @@ fn write_records(
             0
         }
     }
-}
-
-/// What a resource record says that it holds.
-fn resource_type(record: &VisitRecord) -> &str {
-    if record.media_type.is_empty() { "application/octet-stream" } else { &record.media_type }
-}
-
-/// The line of the archive's index for a visit's response.
-pub(crate) fn index_line(record: &VisitRecord, place: &ArchiveRef, filename: &str) -> String {
-    let revisit = record.duplicate_of.is_some() || record.outcome == Outcome::NotModified;
-    let is_web = record.entry.url.is_web();
-    let media_type = if is_web { &record.media_type } else { resource_type(record) };
-    let mime = if revisit { Some("warc/revisit".to_string()) } else { Some(cdxj::bare_type(media_type)) };
-    let digest = record.digest.filter(|_| record.outcome != Outcome::NotModified).map(|d| Digest(d).to_string());
-    let entry = CdxEntry {
-        key: surt(record.entry.url.as_str()),
-        timestamp: record.started.digits14(),
-        url: Some(record.entry.url.as_str().to_string()),
-        mime: mime.filter(|m| !m.is_empty()),
-        status: is_web.then(|| record.status.to_string()),
-        digest,
-        length: u64::from(place.first),
-        offset: place.offset,
-        filename: filename.to_string(),
-    };
-    entry.line()
 }
 
 #[cfg(test)]

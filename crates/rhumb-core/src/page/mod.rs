@@ -200,6 +200,14 @@ impl Page {
         kept
     }
 
+    /// The language: as detected if that is reliable, else as `<html lang>` says, else as detected after all.
+    pub fn best_language(&self) -> Option<String> {
+        match self.language {
+            Some(found) if found.is_reliable => Some(found.code.to_owned()),
+            found => self.declared_language().or(found.map(|l| l.code.to_owned())),
+        }
+    }
+
     /// Forgets everything but its memory.
     pub fn clear(&mut self) {
         let Page { mut links, mut text, mut main_text, mut markdown, mut headings, mut emphasis, .. } =

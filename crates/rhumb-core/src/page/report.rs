@@ -117,7 +117,7 @@ impl ParseReport {
             main_text: (!page.main_text.is_empty() || page.text.is_empty()).then(|| page.main_text.clone()),
             markdown: (!page.markdown.is_empty()).then(|| page.markdown.clone()),
             charset: (!page.charset.is_empty()).then(|| page.charset.to_owned()),
-            language: language(page),
+            language: page.best_language(),
             html_lang: page.html_lang.clone(),
             meta_robots: page.meta_robots.iter().map(|m| m.content.clone()).collect(),
             canonical: page.canonical.as_deref().and_then(resolve),
@@ -134,13 +134,6 @@ impl ParseReport {
             truncated: page.truncated,
             base: base.into(),
         }
-    }
-}
-
-fn language(page: &Page) -> Option<String> {
-    match page.language {
-        Some(found) if found.is_reliable => Some(found.code.to_owned()),
-        found => page.declared_language().or(found.map(|l| l.code.to_owned())),
     }
 }
 

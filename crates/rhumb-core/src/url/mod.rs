@@ -393,7 +393,7 @@ impl Host {
 
     /// Where a host keeps its sitemap if it does not say otherwise.
     pub fn sitemap_url(&self) -> Url {
-        Url::index(format!("{}/sitemap.xml", self.0))
+        Url::index(format!("{}/sitemap.xml", self.0), self.rules())
     }
 
     /// The address, if the host is one rather than a name.

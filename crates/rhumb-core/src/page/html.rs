@@ -14,7 +14,7 @@
 
 use super::charref::push_attribute;
 use super::gist::GistReader;
-use super::main_text::{Hints, MainText, Tree};
+use super::main_text::{Hints, MainText, SiteTemplate, Tree};
 use super::meta::{Refresh, Rel, srcset};
 use super::tag::{Content, Tag};
 use super::text::{Collapsed, Gap, cut};
@@ -99,6 +99,17 @@ impl Extractor {
     pub fn want_gist(&mut self, url: &Url) {
         self.gist.start(url);
         self.wants_gist = true;
+    }
+
+    /// Leaves out of the main text of the following pages what the pages of their site have in common, and learns that from
+    /// them; all must be of the template's site. [`Extractor::take_template`] gives the template back.
+    pub fn use_template(&mut self, template: SiteTemplate) {
+        self.main_text.template = Some(template);
+    }
+
+    /// The template in use, with what it learned; pages to come are judged alone.
+    pub fn take_template(&mut self) -> Option<SiteTemplate> {
+        self.main_text.template.take()
     }
 
     /// The gist of a page that is plain text, if it was wanted.

@@ -13,14 +13,17 @@ mod inline;
 mod markdown;
 mod prune;
 mod score;
+mod template;
 mod tree;
 
 pub(super) use hints::Hints;
+pub use template::SiteTemplate;
 pub(super) use tree::Tree;
 
 use super::{ExtractOptions, Page};
 use markdown::Markdown;
 use score::Strictness;
+use template::BlockHash;
 
 /// A choice with less text than this is doubted.
 const TEXT_BYTES_MIN: u32 = 500;
@@ -34,6 +37,9 @@ pub(super) fn of_plain_text(page: &mut Page, options: &ExtractOptions) {
         inline::push_lines(&page.main_text, &mut page.markdown);
     }
 }
+
+/// Blocks of this length tell whether a page is made of others.
+const SENTENCE_BYTES: u32 = 60;
 
 /// What is kept of a page.
 #[derive(Debug, Default)]
@@ -53,12 +59,50 @@ pub(super) struct MainText {
     /// The best choice so far.
     best: Kept,
     markdown: Markdown,
+    /// What the pages of this page's site have in common, if that is to be left out.
+    pub(super) template: Option<SiteTemplate>,
+    /// Hashes of the blocks of this page.
+    blocks: Vec<(u32, u64)>,
 }
 
 impl MainText {
+    /// Marks the blocks that the site's template knows, and teaches it this page.
+    fn compare(&mut self, text: &str) {
+        let Some(template) = &mut self.template else { return };
+        let mut whole = BlockHash::new(text.len());
+        whole.add(text.as_bytes());
+        let whole = whole.finish();
+        self.blocks.clear();
+        let (mut bytes, mut known) = (0, 0);
+        for i in 0..self.tree.nodes.len() {
+            let mut length = 0;
+            self.tree.own_pieces(i, text, |piece| length += piece.trim_ascii().len() as u32);
+            if length == 0 {
+                continue;
+            }
+            let mut hash = BlockHash::new(length as usize);
+            self.tree.own_pieces(i, text, |piece| hash.add(piece.trim_ascii()));
+            let hash = hash.finish();
+            self.blocks.push((i as u32, hash));
+            let is_leaf = self.tree.nodes[i].end as usize == i + 1;
+            let is_known = is_leaf && template.knows(hash, length);
+            self.tree.nodes[i].is_template = is_known;
+            if length >= SENTENCE_BYTES {
+                bytes += length;
+                known += if is_known { length } else { 0 };
+            }
+        }
+        // A page of nothing but what others say is not made of template: it repeats one of them, as a whole.
+        if template.knows_page(whole) || known * 10 > bytes * 9 {
+            self.tree.nodes.iter_mut().for_each(|node| node.is_template = false);
+        }
+        template.learn(whole, self.blocks.iter().map(|(_, hash)| *hash));
+    }
+
     /// Writes the main text of a page whose tree is finished.
     pub(super) fn write(&mut self, text: &str, title: Option<&str>, out: &mut String) {
         out.clear();
+        self.compare(text);
         let mut most = 0;
         self.best.text.clear();
         self.best.html.clear();

@@ -46,7 +46,7 @@ impl Tree {
         for i in 0..self.nodes.len() {
             let parent_is_out = i > 0 && self.nodes[self.nodes[i].parent as usize].is_out;
             let node = &mut self.nodes[i];
-            node.is_out = parent_is_out || is_beside(node, strictness);
+            node.is_out = parent_is_out || node.is_template || is_beside(node, strictness);
             node.is_candidate = false;
             node.score = 0.0;
             (node.bytes, node.good, node.commas, node.paragraphs, node.items) = (0, 0, 0, 0, 0);
@@ -76,16 +76,23 @@ impl Tree {
         }
     }
 
+    /// Hands each piece of a node's text that is not in a child to `f`.
+    pub(super) fn own_pieces<'t>(&self, i: usize, text: &'t str, mut f: impl FnMut(&'t [u8])) {
+        let node = &self.nodes[i];
+        let mut at = node.text.0;
+        for child in self.children(i) {
+            f(&text.as_bytes()[at as usize..self.nodes[child].text.0 as usize]);
+            at = self.nodes[child].text.1;
+        }
+        f(&text.as_bytes()[at as usize..node.text.1 as usize]);
+    }
+
     /// Counts the text of a node that is not in a child, and lets its lines vote.
     fn own_text(&mut self, i: usize, text: &str) {
         let node = self.nodes[i];
         let (mut bytes, mut good, mut commas, mut vote) = (0, 0, 0, 0.0);
-        let mut at = node.text.0;
-        let mut child = i + 1;
-        loop {
-            let is_last = child >= node.end as usize;
-            let end = if is_last { node.text.1 } else { self.nodes[child].text.0 };
-            for line in text.as_bytes()[at as usize..end as usize].split(|&b| b == b'\n') {
+        self.own_pieces(i, text, |piece| {
+            for line in piece.split(|&b| b == b'\n') {
                 let length = line.trim_ascii().len() as u32;
                 if length == 0 {
                     continue;
@@ -100,12 +107,7 @@ impl Tree {
                     vote += 1.0 + found as f32 + (length as f32 / 100.0).min(3.0);
                 }
             }
-            if is_last {
-                break;
-            }
-            at = self.nodes[child].text.1;
-            child = self.nodes[child].end as usize;
-        }
+        });
         let good = if node.own_links * 3 < bytes { good } else { 0 };
         let node = &mut self.nodes[i];
         (node.own_bytes, node.own_good) = (bytes, good);

@@ -1,6 +1,6 @@
 //! Main text and markdown of whole pages.
 
-use super::super::{ExtractOptions, Extractor, MediaKind, Page, ParseOptions, parse_page};
+use super::super::{ExtractOptions, Extractor, MediaKind, Page, ParseOptions, SiteTemplate, parse_page};
 
 fn page(html: &str) -> Page {
     let options = ExtractOptions { main_text: true, markdown: true, ..ExtractOptions::default() };
@@ -75,6 +75,33 @@ fn what_belongs_to_the_text_stays() {
     check("<pre>let x = 1;</pre>", "let x = 1;");
     check("<table><tr><td>a<td>b<tr><td>c<td>d</table>", "a b\nc d");
     check("<p>He said <a href=/x>this</a> once.</p>", "He said this once.");
+}
+
+/// Pages of one site, each with the same two blocks that nothing but their repetition gives away.
+fn of_site(n: usize) -> String {
+    let house = "Our writers travel far and wide, in all weathers, to bring you stories from the sea, and love it.";
+    format!(
+        "<div><p>{house}</p>{}<p>{house} Do write to us, whenever you like.</p></div>",
+        paragraphs(n * 10..n * 10 + 5)
+    )
+}
+
+#[test]
+fn what_the_pages_of_a_site_share_is_left_out() {
+    let options = ExtractOptions { main_text: true, ..ExtractOptions::default() };
+    let mut extractor = Extractor::new();
+    extractor.use_template(SiteTemplate::new());
+    let texts: Vec<_> = (0..5).map(|n| extractor.extract(&of_site(n), &options).main_text).collect();
+    assert!(texts[0].contains("Our writers"), "one page alone cannot tell");
+    for n in 2..5 {
+        assert_eq!(texts[n], lines(n * 10..n * 10 + 5));
+    }
+    // The same page again, and again: it is no template of itself.
+    for _ in 0..3 {
+        assert!(extractor.extract(&of_site(3), &options).main_text.contains(&lines(30..35)));
+    }
+    assert_eq!(extractor.take_template().map(|t| t.pages_learned()), Some(5));
+    assert_eq!(extractor.extract(&of_site(4), &options).main_text.matches("Our writers").count(), 2);
 }
 
 #[test]

@@ -59,6 +59,8 @@ pub(super) struct Node {
     pub(super) is_out: bool,
     /// Whether a paragraph counted for it.
     pub(super) is_candidate: bool,
+    /// Whether its own text stands on other pages of the site, too.
+    pub(super) is_template: bool,
     /// What its attributes say.
     pub(super) hints: Hints,
     /// How much it looks like the container of the text.
@@ -113,6 +115,7 @@ impl Tree {
             tag,
             is_out: false,
             is_candidate: false,
+            is_template: false,
             hints,
             score: 0.0,
         });

@@ -34,7 +34,7 @@ use crate::clock::{Anchor, Clock};
 use crate::dns::{Answer, DnsError, Resolver};
 use crate::fetch::budget::{self, PageBudget};
 use crate::fetch::{Fetcher, tls};
-use crate::pipeline::{Finished, Tools};
+use crate::pipeline::{self, Finished, Tools};
 use crate::protocol::Protocols;
 use crate::recover;
 use crate::settings::Settings;

@@ -112,6 +112,9 @@ pub enum Command {
         /// The Content-Type header it came with, such as "text/html; charset=utf-8".
         #[arg(long, value_name = "TYPE")]
         content_type: Option<String>,
+        /// The main text as markdown, too; without --json, only that.
+        #[arg(long)]
+        markdown: bool,
     },
     /// Show what a sitemap or feed lists: XML, plain text, RSS, Atom or JSON Feed, gzip or not.
     Sitemap {

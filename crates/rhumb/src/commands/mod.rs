@@ -40,7 +40,9 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Rebuild { dir } => rebuild::run(&dir, json),
         Command::Robots { command } => tools::robots(&command, json),
         Command::Url { command } => tools::url(&command, json),
-        Command::Parse { file, base, content_type } => tools::parse(&file, &base, content_type.as_deref(), json),
+        Command::Parse { file, base, content_type, markdown } => {
+            tools::parse(&file, &base, content_type.as_deref(), markdown, json)
+        }
         Command::Sitemap { file, base } => tools::sitemap(&file, base.as_deref(), json),
         Command::PdfText { memory, time } => pdf::run(memory, time),
         Command::Warc { command } => warc::run(&command, json),

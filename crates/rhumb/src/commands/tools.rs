@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use rhumb_core::net::{self, Cidr, Guard};
-use rhumb_core::page::{Body, Extractor, Page, ParseOptions, ParseReport};
+use rhumb_core::page::{Body, ExtractOptions, Extractor, Page, ParseOptions, ParseReport};
 use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt};
 use rhumb_core::sitemap::{Sitemap, SitemapLimits};
 use rhumb_core::url::{Normalizer, Url, UrlError, whatwg_parse};
@@ -69,17 +69,22 @@ pub fn url(command: &UrlCommand, as_json: bool) -> Result<Exit> {
 }
 
 /// `rhumb parse`.
-pub fn parse(file: &Path, base: &str, content_type: Option<&str>, as_json: bool) -> Result<Exit> {
+pub fn parse(file: &Path, base: &str, content_type: Option<&str>, markdown: bool, as_json: bool) -> Result<Exit> {
     let own = url::Url::parse(base).map_err(|e| usage(format!("--base {base:?}: {e}")))?;
     let bytes = read_input(file)?;
     let tld = own.host_str().and_then(|h| h.rsplit('.').next()).map(String::from);
-    let options = ParseOptions { detect_language: true, tld, ..ParseOptions::default() };
+    let extract = ExtractOptions { main_text: true, markdown, ..ExtractOptions::default() };
+    let options = ParseOptions { extract, detect_language: true, tld, ..ParseOptions::default() };
     let body = Body { url: Some(own.as_str()), ..Body::new(&bytes, content_type, options.nosniff) };
     let mut parsed = Page::default();
     Config::default().formats.in_force().read_into(&body, &mut Extractor::new(), &options, &mut parsed);
     let report = ParseReport::new(&parsed, &own);
     if as_json {
         out::json(&report)?;
+        return Ok(Exit::Done);
+    }
+    if let Some(markdown) = &report.markdown {
+        out::line(markdown)?;
         return Ok(Exit::Done);
     }
     let said = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_string());

@@ -10,6 +10,7 @@ use rhumb_store::codec::{Malformed, Put, Take};
 
 use crate::frontier::Hold;
 use crate::outcome::Outcome;
+use crate::reading::Reading;
 use crate::traps::RuleChange;
 use crate::url::{Fingerprint, Host, Url};
 use crate::visit::{Entry, LinkKind, Outlink, Purpose, Validators, VisitRecord};
@@ -50,6 +51,8 @@ pub enum Record {
         /// Why, since when, until when.
         hold: Hold,
     },
+    /// How far a source was read that others filled.
+    Read(Reading, Timestamp),
     /// The process was alive.
     Alive(Timestamp),
     /// The process ended in order; nothing was in flight.
@@ -72,6 +75,7 @@ impl Record {
             Record::Dropped { .. } => 5,
             Record::Alive(_) => 6,
             Record::Rule(..) => 9,
+            Record::Read(..) => 11,
             Record::Closed { .. } => 7,
             Record::Held { .. } => 8,
         }
@@ -80,7 +84,7 @@ impl Record {
     /// When it happened.
     pub fn at(&self) -> Timestamp {
         match self {
-            Record::Rule(_, at) => *at,
+            Record::Rule(_, at) | Record::Read(_, at) => *at,
             Record::Opened(at) | Record::Alive(at) | Record::Closed { at, .. } | Record::Seed(_, at) => *at,
             Record::Issued { at, .. } | Record::Dropped { at, .. } => *at,
             Record::Visited(v) => v.ended,
@@ -105,6 +109,7 @@ impl Record {
             }
             Record::Visited(visit) => put_visit(visit, into),
             Record::Rule(change, _) => change.put(into),
+            Record::Read(reading, _) => reading.put(into),
             Record::Held { host, hold } => {
                 into.put_str(host.as_str());
                 hold.put(into);
@@ -130,6 +135,7 @@ impl Record {
             }
             6 => Record::Alive(at),
             9 => Record::Rule(RuleChange::take(&mut from)?, at),
+            11 => Record::Read(Reading::take(&mut from)?, at),
             // Earlier versions did not say.
             7 => Record::Closed { at, finished: !from.is_empty() && from.u8()? == 1 },
             8 => Record::Held { host: take_host(&mut from)?, hold: Hold::take(&mut from, at)? },

@@ -45,8 +45,8 @@ pub struct Files {
 struct Tree {
     /// As named.
     named: PathBuf,
-    /// The crawl's own directory.
-    crawl_dir: PathBuf,
+    /// The crawl's own directory, if there is one.
+    crawl_dir: Option<PathBuf>,
 }
 
 impl Protocol for Files {
@@ -57,7 +57,7 @@ impl Protocol for Files {
     fn allow(&self, seed: &Url, crawl_dir: &Path) {
         let path = seed.path();
         let Some(named) = path_of(&path[..path.rfind('/').map_or(0, |at| at + 1)]) else { return };
-        let crawl_dir = crawl_dir.canonicalize().unwrap_or_else(|_| crawl_dir.to_path_buf());
+        let crawl_dir = crawl_dir.canonicalize().ok();
         let mut trees = self.trees.write().expect("nobody panics while adding a tree");
         if !trees.iter().any(|tree| tree.named == named) {
             trees.push(Arc::new(Tree { named, crawl_dir }));
@@ -242,7 +242,7 @@ fn find(trees: &[Arc<Tree>], url_path: &str, bytes_max: usize) -> Result<Found, 
             _ => {}
         }
     }
-    opened.into_list(&tree.crawl_dir, bytes_max)
+    opened.into_list(tree.crawl_dir.as_deref(), bytes_max)
 }
 
 fn without_slash(path: &Path) -> PathBuf {
@@ -265,7 +265,7 @@ impl Tree {
         let real = path.canonicalize()?;
         let outside = || Refusal(403, format!("it leads out of {}", self.named.display()));
         let inside = real.strip_prefix(&top).map_err(|_| outside())?;
-        if real.starts_with(&self.crawl_dir) {
+        if self.crawl_dir.as_ref().is_some_and(|own| real.starts_with(own)) {
             return Err(Refusal(403, "it is the crawl's own directory".to_string()));
         }
         let step = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -313,7 +313,7 @@ impl Opened {
         Ok(Found::File { file, facts, body: Some(body) })
     }
 
-    fn into_list(self, crawl_dir: &Path, bytes_max: usize) -> Result<Found, Refusal> {
+    fn into_list(self, crawl_dir: Option<&Path>, bytes_max: usize) -> Result<Found, Refusal> {
         let mut facts = Facts::of(&File::from(self.fd.as_fd().try_clone_to_owned()?).metadata()?, None);
         facts.media_type = Some("text/html; charset=utf-8");
         let mut names: Vec<(Vec<u8>, bool)> = Vec::new();
@@ -326,7 +326,7 @@ impl Opened {
                 kind,
                 FileType::Fifo | FileType::Socket | FileType::CharacterDevice | FileType::BlockDevice
             );
-            let own = || self.real.join(std::ffi::OsStr::from_bytes(name)) == crawl_dir;
+            let own = || crawl_dir.is_some_and(|own| self.real.join(std::ffi::OsStr::from_bytes(name)) == own);
             if name.starts_with(b".") || special || own() {
                 continue;
             }

@@ -83,7 +83,7 @@ impl Engine {
         let mut turns: VecDeque<Turn> = VecDeque::new();
         let mut arrived = Vec::with_capacity(256);
         let (mut pages_sent, mut since_place) = (0, VISITS_BETWEEN_PLACES);
-        let (mut all_told, mut stoppable) = (false, true);
+        let (mut all_told, mut stoppable, mut held_back) = (false, true, None);
         loop {
             for event in arrived.drain(..) {
                 match event {
@@ -97,9 +97,11 @@ impl Engine {
             if limited || self.time_is_up() {
                 return Ok(End::Limit);
             }
-            if all_told && turns.is_empty() {
+            if all_told && turns.is_empty() && held_back.is_none() {
                 return Ok(End::Finished);
             }
+            // A copy can be told from a page of its own only when the original is in the log.
+            let may_go_on = if held_back.is_some() { turns.is_empty() } else { !all_told && turns.len() < window };
             tokio::select! {
                 biased;
                 n = inbox.recv_many(&mut arrived, 256) => assert!(n > 0, "the engine holds a sender itself"),
@@ -110,14 +112,14 @@ impl Engine {
                         return Ok(End::Interrupted);
                     }
                 }
-                next = told.recv(), if !all_told && turns.len() < window => match next {
+                next = next_told(&mut told, &mut held_back), if may_go_on => match next {
                     None => all_told = true,
                     Some(Told::Begin(reading)) => turns.push_back(Turn::Place(reading)),
                     Some(Told::End(reading)) => turns.push_back(Turn::End(reading)),
                     Some(Told::Trouble(what)) => self.tell_trouble(&what),
-                    Some(Told::Failed(source, error)) => {
-                        tracing::error!(source, error = %error, "cannot be read");
-                        return Err(CrawlError::Source(source, error));
+                    Some(Told::Failed(source, error)) => return Err(CrawlError::Source(source, error)),
+                    Some(Told::Page(page, held, place)) if page.is_copy && !turns.is_empty() => {
+                        held_back = Some((page, held, place));
                     }
                     Some(Told::Page(page, held, place)) => {
                         let (visit, fetched) = as_visit(*page, held);
@@ -217,6 +219,15 @@ impl Engine {
         let thread = std::thread::Builder::new().name("reading".to_string()).spawn(read);
         thread.map_err(|e| CrawlError::System("start a thread", e))?;
         Ok(told)
+    }
+}
+
+type HeldBack = Option<(Box<Page>, Held, Option<Reading>)>;
+
+async fn next_told(told: &mut Receiver<Told>, held_back: &mut HeldBack) -> Option<Told> {
+    match held_back.take() {
+        Some((page, held, place)) => Some(Told::Page(page, held, place)),
+        None => told.recv().await,
     }
 }
 

@@ -445,9 +445,7 @@ fn write_records(
         true => Ok(()),
         false => writer.request(out, ids[0], &capture, Some(ids[1]), &fetched.request_head, b"").map(drop),
     };
-    let all = written
-        .and_then(request)
-        .and_then(|_| writer.metadata(out, ids[2], &capture, Some(ids[1]), &metadata));
+    let all = written.and_then(request).and_then(|_| writer.metadata(out, ids[2], &capture, Some(ids[1]), &metadata));
     match all {
         Ok(_) => {
             record.digest = Some(digest.0);

@@ -150,8 +150,7 @@ fn a_toy_is_crawled_and_goes_on_after_a_crash() {
     let (dir, copy) = (temporary.path().join("crawl"), temporary.path().join("copy"));
     std::fs::create_dir(&dir).expect("make a directory");
     let settings = settings(&toys);
-    let seeds: Vec<Url> =
-        ["Toy://H0", "toy://h1:7/0", "toy://h2/0"].map(|u| Url::parse(u).expect("a toy")).to_vec();
+    let seeds: Vec<Url> = ["Toy://H0", "toy://h1:7/0", "toy://h2/0"].map(|u| Url::parse(u).expect("a toy")).to_vec();
     assert_eq!(seeds[0].as_str(), "toy://h0/");
     let first = Url::parse("toy://h0/0").expect("a toy");
     let open = |dir: &Path| Engine::open(dir, RealDisk::new(dir), settings.clone()).expect("open");
@@ -182,7 +181,10 @@ fn a_toy_is_crawled_and_goes_on_after_a_crash() {
     urls.dedup();
     assert_eq!(urls.len(), all.len(), "each once");
     // On each host ten pages and a huge one; a redirect; one to a file, which no toy may name; one that never ends. And h0's "/".
-    assert_eq!((count("ok"), count("redirect"), count("bad_redirect"), count("body_timeout"), count("not_found")), (33, 3, 3, 3, 1));
+    assert_eq!(
+        (count("ok"), count("redirect"), count("bad_redirect"), count("body_timeout"), count("not_found")),
+        (33, 3, 3, 3, 1)
+    );
     assert_eq!(status.pages, 33);
     assert!(toys.at_once_most.load(Ordering::SeqCst) <= 4, "few at once");
     let huge = all.iter().find(|v| v.entry.url.path() == "/huge").expect("the huge one");

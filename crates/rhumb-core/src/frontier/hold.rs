@@ -147,7 +147,11 @@ impl Frontier {
             return Ok(Some(Reason::of(state.trouble)));
         }
         // What others want of it is not its own budget.
-        if !state.host.rules().polite || state.granted || !state.errands.is_empty() || self.slots[slot as usize].queue.is_empty() {
+        if !state.host.rules().polite
+            || state.granted
+            || !state.errands.is_empty()
+            || self.slots[slot as usize].queue.is_empty()
+        {
             return Ok(None);
         }
         let (budget, pages) = (&self.config.budget, u64::from(state.pages));

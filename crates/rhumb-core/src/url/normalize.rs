@@ -183,7 +183,8 @@ impl Normalizer {
             return Err(UrlError::Scheme(href.split(':').next().unwrap_or_default().chars().take(32).collect()));
         }
         if scheme.has_authority {
-            let parsed = ::url::Url::parse(&href).map_err(|_| UrlError::Unparsable("against the rules of the standard"))?;
+            let parsed =
+                ::url::Url::parse(&href).map_err(|_| UrlError::Unparsable("against the rules of the standard"))?;
             return canonical(&parsed, self.rules, self.params.as_ref());
         }
         let rest = href[scheme.name.len() + 1..].strip_prefix("//").ok_or(UrlError::Unparsable("it has no path"))?;

@@ -114,7 +114,8 @@ impl Scheme {
 /// The scheme and what follows the `://`, of a text that was made canonical before.
 pub(super) fn split(text: &str) -> Option<(&'static Scheme, &str)> {
     if let Some(rest) = text.strip_prefix("http") {
-        match rest.strip_prefix("s://").map(|rest| (&HTTPS, rest)).or_else(|| Some((&HTTP, rest.strip_prefix("://")?))) {
+        match rest.strip_prefix("s://").map(|rest| (&HTTPS, rest)).or_else(|| Some((&HTTP, rest.strip_prefix("://")?)))
+        {
             Some(found) => return Some(found),
             None => {}
         }

@@ -67,6 +67,8 @@ pub struct Page {
     pub http2: bool,
     /// Where reading may begin so that this page comes first, if there is such a place.
     pub offset: Option<u64>,
+    /// Whether the source says that its body is that of an earlier page.
+    pub is_copy: bool,
 }
 
 /// Where bodies lie that were met before, by their digest as it is written: a record may say "the same as that one" and hold none.

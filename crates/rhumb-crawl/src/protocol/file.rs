@@ -322,10 +322,8 @@ impl Opened {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
             let kind = entry.file_type();
-            let special = matches!(
-                kind,
-                FileType::Fifo | FileType::Socket | FileType::CharacterDevice | FileType::BlockDevice
-            );
+            let special =
+                matches!(kind, FileType::Fifo | FileType::Socket | FileType::CharacterDevice | FileType::BlockDevice);
             let own = || crawl_dir.is_some_and(|own| self.real.join(std::ffi::OsStr::from_bytes(name)) == own);
             if name.starts_with(b".") || special || own() {
                 continue;
@@ -343,7 +341,8 @@ impl Opened {
             let slash = if is_dir { "/" } else { "" };
             let mut href = String::from("./");
             push_escaped(&name, &mut href);
-            let line = format!("<li><a href=\"{href}{slash}\">{}{slash}</a>\n", escape(&String::from_utf8_lossy(&name)));
+            let line =
+                format!("<li><a href=\"{href}{slash}\">{}{slash}</a>\n", escape(&String::from_utf8_lossy(&name)));
             if html.len() + line.len() + 8 > bytes_max {
                 whole = false;
                 break;

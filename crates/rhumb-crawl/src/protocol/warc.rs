@@ -129,8 +129,14 @@ enum Taken {
     Page(Box<Page>),
     Passed,
     Unusable(String),
-    /// The reader knows.
-    Damaged,
+    Damaged(WarcError),
+}
+
+/// Why there is no answer in a record; damage in a body is told by the record's end.
+enum Wrong {
+    Head(WarcError),
+    Body,
+    Answer(&'static str),
 }
 
 impl WarcFeed {
@@ -194,7 +200,7 @@ impl Feed for WarcFeed {
                         Taken::Page(page) => return Ok(Some(Item::Page(page))),
                         Taken::Passed => return Ok(Some(Item::Passed)),
                         Taken::Unusable(why) => return Ok(Some(self.trouble(&format!("offset {offset}: {why}")))),
-                        Taken::Damaged => continue,
+                        Taken::Damaged(error) => error,
                     }
                 }
                 Err(error) => error,
@@ -244,10 +250,12 @@ fn take(
     let (offset, shared) = (record.offset, record.shares_member);
     let answer = match read_answer(&mut record, &fields, url.is_web(), how) {
         Ok(answer) => answer,
-        Err(wrong) => return finish(record, wrong),
+        Err(Wrong::Head(error)) => return Taken::Damaged(error),
+        Err(Wrong::Body) => return finish(record, Taken::Unusable("a body that cannot be read".into())),
+        Err(Wrong::Answer(why)) => return finish(record, Taken::Unusable(why.into())),
     };
-    if record.finish().is_err() {
-        return Taken::Damaged;
+    if let Err(error) = record.finish() {
+        return Taken::Damaged(error);
     }
     let told = fields.get("WARC-Payload-Digest").filter(|d| !d.is_empty());
     let answer = if kind == "revisit" {
@@ -275,15 +283,13 @@ fn take(
         cut: answer.cut,
         http2: fields.list.iter().any(|(n, v)| n.eq_ignore_ascii_case("WARC-Protocol") && v.trim() == "h2"),
         offset: (!shared).then_some(offset),
+        is_copy: kind == "revisit",
     }))
 }
 
-/// Passes over the rest of a record; damage in there is met again by the reader's next step only if it is met now.
+/// Passes over the rest of a record, which may be damaged.
 fn finish(record: Record<'_, File>, taken: Taken) -> Taken {
-    match (record.finish(), taken) {
-        (Err(_), _) => Taken::Damaged,
-        (Ok(_), taken) => taken,
-    }
+    record.finish().map_or_else(Taken::Damaged, |_| taken)
 }
 
 /// What a record holds, as an answer.
@@ -295,12 +301,7 @@ struct Answer {
     cut: Option<Truncated>,
 }
 
-fn read_answer(
-    record: &mut Record<'_, File>,
-    fields: &Fields,
-    is_web: bool,
-    how: &HowToRead,
-) -> Result<Answer, Taken> {
+fn read_answer(record: &mut Record<'_, File>, fields: &Fields, is_web: bool, how: &HowToRead) -> Result<Answer, Wrong> {
     let mut cut = match fields.get("WARC-Truncated").map(str::trim) {
         None | Some("") => None,
         Some("length") => Some(Truncated::Length),
@@ -315,17 +316,17 @@ fn read_answer(
     } else if fields.content_length() == Some(0) {
         Answer { status: 0, headers: HeaderMap::new(), head: Vec::new(), body: Vec::new(), cut: None }
     } else {
-        let head = record.read_http_head(how.head_bytes_max).map_err(|_| Taken::Damaged)?;
-        let head = head.ok_or_else(|| Taken::Unusable("a head beyond the bound".into()))?;
+        let head = record.read_http_head(how.head_bytes_max).map_err(Wrong::Head)?;
+        let head = head.ok_or(Wrong::Answer("a head beyond the bound"))?;
         let parsed = HttpHead::parse(&head);
         let status = parsed.status().filter(|_| parsed.first_line.starts_with("HTTP/"));
-        let status = status.ok_or_else(|| Taken::Unusable("no HTTP status line".into()))?;
+        let status = status.ok_or(Wrong::Answer("no HTTP status line"))?;
         Answer { status, headers: header_map(&parsed.headers), head, body: Vec::new(), cut: None }
     };
     let mut body = Vec::new();
     let max = how.body_bytes_max as u64;
     let mut limited = record.take(max + 1);
-    limited.read_to_end(&mut body).map_err(|_| Taken::Damaged)?;
+    limited.read_to_end(&mut body).map_err(|_| Wrong::Body)?;
     if body.len() as u64 > max {
         cut = cut.or(Some(Truncated::Length));
         body.truncate(max as usize);

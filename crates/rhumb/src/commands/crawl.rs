@@ -51,7 +51,10 @@ fn tell(end: End, status: &Status, dir: &Path) -> Result<()> {
     out::line(&display::summary(&figures))?;
     let troubles: u64 = status.sources.iter().map(|s| s.troubles).sum();
     if troubles > 0 {
-        out::line(&format!("{} of the archives could not be used.", if troubles == 1 { "1 record".to_string() } else { format!("{} records", display::thousands(troubles)) }))?;
+        out::line(&format!(
+            "{} of the archives could not be used.",
+            if troubles == 1 { "1 record".to_string() } else { format!("{} records", display::thousands(troubles)) }
+        ))?;
     }
     if status.pages == 0 && !status.sources.is_empty() {
         out::line("No page was found in the archives.")?;

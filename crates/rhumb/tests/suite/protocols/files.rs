@@ -45,7 +45,10 @@ fn fetch(url: &str) -> Value {
 fn a_tree_is_crawled_like_a_site() {
     let tree = tempfile::tempdir().expect("temporary directory");
     let top = tree.path().join("docs");
-    write(top.join("index.html"), "<title>Home</title><a href=a.html?v=1#x>a</a><a href=sub>sub</a><a href=list/>l</a><a href=missing>m</a><a href='%2e%2e/outside.html'>o</a><a href='caf%C3%A9 1.txt'>t</a>");
+    write(
+        top.join("index.html"),
+        "<title>Home</title><a href=a.html?v=1#x>a</a><a href=sub>sub</a><a href=list/>l</a><a href=missing>m</a><a href='%2e%2e/outside.html'>o</a><a href='caf%C3%A9 1.txt'>t</a>",
+    );
     write(top.join("a.html"), "<title>A</title><a href=http://127.0.0.1:1/>web</a><a href=/etc/hostname>e</a>");
     write(top.join("sub/index.htm"), "<title>Sub</title>");
     write(top.join("list/one.html"), "<title>One</title>");
@@ -58,7 +61,11 @@ fn a_tree_is_crawled_like_a_site() {
     let status = json(&run(&mut crawl_tree(&top, &place.dir, &[])), 0);
     let ends = ends(&place.dir, &top);
     let check = |path: &str, outcome: &str, status: u16, title: &str| {
-        assert_eq!(ends.get(path), Some(&(outcome, status, title.to_string())).cloned().as_ref(), "{path} in {ends:#?}");
+        assert_eq!(
+            ends.get(path),
+            Some(&(outcome, status, title.to_string())).cloned().as_ref(),
+            "{path} in {ends:#?}"
+        );
     };
     check("", "ok", 200, "Home");
     check("a.html", "ok", 200, "A");
@@ -105,7 +112,10 @@ fn what_is_no_file_is_refused_and_links_stay_inside() {
     rustix_mkfifo(&top.join("pipe"));
     let _socket = std::os::unix::net::UnixListener::bind(top.join("socket")).expect("a socket");
     symlink("/dev/zero", top.join("zero")).expect("link");
-    write(top.join("links.html"), "<a href=pipe>p</a><a href=socket>s</a><a href=zero>z</a><a href=zero/>z</a><a href='a%2Fpage.html'>x</a><a href='nul%00'>x</a><a href=links.html/>x</a><a href=etc/hostname>e</a>");
+    write(
+        top.join("links.html"),
+        "<a href=pipe>p</a><a href=socket>s</a><a href=zero>z</a><a href=zero/>z</a><a href='a%2Fpage.html'>x</a><a href='nul%00'>x</a><a href=links.html/>x</a><a href=etc/hostname>e</a>",
+    );
     let place = Place::new();
     let status = json(&run_within(&mut crawl_tree(&top, &place.dir, &[]), Duration::from_secs(30)), 0);
     let ends = ends(&place.dir, &top);
@@ -170,8 +180,9 @@ fn large_and_odd_files_keep_to_the_bounds() {
 #[test]
 fn files_are_archived_as_resources() {
     let tree = tempfile::tempdir().expect("temporary directory");
-    write(tree.path().join("a.html"), "<title>A</title>same");
-    write(tree.path().join("b c.html"), "<title>A</title>same");
+    let same = format!("<title>A</title>{}", "the same ".repeat(1_000));
+    write(tree.path().join("a.html"), &same);
+    write(tree.path().join("b c.html"), &same);
     write(tree.path().join("data.bin"), [0, 1, 2, 255]);
     let place = Place::new();
     let status = json(&run(&mut crawl_tree(tree.path(), &place.dir, &[])), 0);
@@ -201,7 +212,8 @@ fn one_file_by_hand() {
     let fetched = fetch(&url);
     assert_eq!((&fetched["status"], &fetched["body_bytes"]), (&Value::from(200), &Value::from(8)), "{fetched}");
     assert_eq!(fetched["protocol"], "file");
-    let etag = fetched["headers"].as_array().and_then(|h| h.iter().find(|h| h[0] == "etag")).expect("an ETag")[1].clone();
+    let etag =
+        fetched["headers"].as_array().and_then(|h| h.iter().find(|h| h[0] == "etag")).expect("an ETag")[1].clone();
     let again = run(rhumb().args(["fetch", "--json", &url, "--if-none-match", etag.as_str().expect("text")]));
     assert_eq!(json(&again, 0)["outcome"], "not_modified");
     write(&path, "<p>hello again");

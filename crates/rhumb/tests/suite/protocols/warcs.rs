@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use rhumb_core::visit::VisitRecord;
-use rhumb_sim::{Reply, WebConfig};
+use rhumb_sim::{Naming, Reply, Server, ServerConfig, Web, WebConfig};
 
 use super::visits;
 use crate::common::{Place, crawl, json, rhumb, run, run_within, serve};
@@ -76,12 +76,8 @@ fn essence(v: &VisitRecord) -> String {
 /// Our own archive, read back, says what the crawl said: pages, redirects, errors, duplicates, robots.txt; and nobody is asked anything.
 #[test]
 fn an_archive_read_back_is_the_crawl_that_made_it() {
-    let config = WebConfig {
-        duplicate_share: 0.2,
-        redirect_share: 0.1,
-        not_found_share: 0.1,
-        ..WebConfig::plain(6, 30)
-    };
+    let config =
+        WebConfig { duplicate_share: 0.2, redirect_share: 0.1, not_found_share: 0.1, ..WebConfig::plain(6, 30) };
     let server = serve(config);
     let (first, second) = (Place::new(), Place::new());
     let seeds: Vec<String> = (0..6).map(|h| server.web().url(h, 0)).collect();
@@ -100,9 +96,8 @@ fn an_archive_read_back_is_the_crawl_that_made_it() {
         assert_eq!(read[figure], fetched[figure], "{figure}");
     }
     assert_eq!(read["requests"], 0);
-    let told = |dir: &Path| -> Vec<String> {
-        visits(dir).iter().filter(|v| v.archived.is_some()).map(essence).collect()
-    };
+    let told =
+        |dir: &Path| -> Vec<String> { visits(dir).iter().filter(|v| v.archived.is_some()).map(essence).collect() };
     let (before, after) = (told(&first.dir), told(&second.dir));
     assert!(before.len() > 100);
     assert_eq!(before, after);
@@ -131,7 +126,8 @@ fn odd_records_are_taken_as_they_are_meant() {
     let place = Place::new();
     let gz = gzip(b"<title>Packed</title>");
     let packed = [
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(),
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+            .to_vec(),
         format!("{:x}\r\n", gz.len()).into_bytes(),
         gz,
         b"\r\n0\r\n\r\n".to_vec(),
@@ -144,16 +140,52 @@ fn odd_records_are_taken_as_they_are_meant() {
         page("<http://A.example:80/./wget?utm_source=x#y>", date, "Brackets"),
         record("request", "http://a.example/wget", date, "", b"GET / HTTP/1.1\r\n\r\n"),
         record("response", "http://a.example/packed", date, "WARC-IP-Address: 192.0.2.7\r\n", &packed),
-        record("response", "http://a.example/plain", date, "", &http("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\nContent-Type: text/html\n\n<title>Not chunked</title>")),
+        record(
+            "response",
+            "http://a.example/plain",
+            date,
+            "",
+            &http("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\nContent-Type: text/html\n\n<title>Not chunked</title>"),
+        ),
         record("response", "http://a.example/moved", date, "", &http("HTTP/1.1 301 Moved\nLocation: /packed\n\n")),
-        record("response", "http://a.example/file", date, "", &http("HTTP/1.1 302 Found\nLocation: file:///etc/passwd\n\n")),
-        record("response", "http://a.example/robots.txt", date, "", &http("HTTP/1.1 200 OK\nContent-Type: text/plain\n\nUser-agent: *\nDisallow: /")),
-        record("response", "http://a.example/cut", date, "WARC-Truncated: length\r\n", &http("HTTP/1.1 200 OK\nContent-Type: text/html\n\n<title>Cut</title>")),
+        record(
+            "response",
+            "http://a.example/file",
+            date,
+            "",
+            &http("HTTP/1.1 302 Found\nLocation: file:///etc/passwd\n\n"),
+        ),
+        record(
+            "response",
+            "http://a.example/robots.txt",
+            date,
+            "",
+            &http("HTTP/1.1 200 OK\nContent-Type: text/plain\n\nUser-agent: *\nDisallow: /"),
+        ),
+        record(
+            "response",
+            "http://a.example/cut",
+            date,
+            "WARC-Truncated: length\r\n",
+            &http("HTTP/1.1 200 OK\nContent-Type: text/html\n\n<title>Cut</title>"),
+        ),
         record("response", "http://a.example/gone", date, "", &http("HTTP/1.0 410 Gone\n\n")),
-        record("resource", "http://a.example/resource", date, "Content-Type: text/html\r\n", b"<title>Resource</title>"),
+        record(
+            "resource",
+            "http://a.example/resource",
+            date,
+            "Content-Type: text/html\r\n",
+            b"<title>Resource</title>",
+        ),
         record("resource", "file:///srv/doc.html", date, "Content-Type: text/html\r\n", b"<title>File</title>"),
         record("resource", "urn:screenshot:1", date, "Content-Type: image/png\r\n", b"png"),
-        record("response", "dns:a.example", date, "Content-Type: text/dns\r\n", b"20150607\na.example. 5 IN A 192.0.2.7"),
+        record(
+            "response",
+            "dns:a.example",
+            date,
+            "Content-Type: text/dns\r\n",
+            b"20150607\na.example. 5 IN A 192.0.2.7",
+        ),
         record("conversion", "http://a.example/packed", date, "Content-Type: text/plain\r\n", b"Packed"),
         record("metadata", "http://a.example/packed", date, "Content-Type: application/warc-fields\r\n", b"via: x\r\n"),
         // The newest of several captures is not the last in the file.
@@ -164,7 +196,13 @@ fn odd_records_are_taken_as_they_are_meant() {
         // Trouble, one each.
         page("http:///", date, "No host"),
         record("response", "http://a.example/icy", date, "", &http("ICY 200 OK\n\nradio")),
-        record("revisit", "http://a.example/lost", date, "WARC-Payload-Digest: sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\r\n", &http("HTTP/1.1 200 OK\n\n")),
+        record(
+            "revisit",
+            "http://a.example/lost",
+            date,
+            "WARC-Payload-Digest: sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\r\n",
+            &http("HTTP/1.1 200 OK\n\n"),
+        ),
         page("http://a.example/last", date, "Last"),
     ];
     let plain = records.concat();
@@ -181,10 +219,15 @@ fn odd_records_are_taken_as_they_are_meant() {
         assert_eq!(lines.lines().count(), 3, "{name}: {lines}");
         assert!(lines.lines().all(|l| l.contains(name) && l.contains("offset ")), "{lines}");
         let source = &status["sources"][0];
-        assert_eq!((&source["troubles"], &source["passed"], &source["done"]), (&3.into(), &6.into(), &true.into()), "{status}");
+        assert_eq!(
+            (&source["troubles"], &source["passed"], &source["done"]),
+            (&3.into(), &6.into(), &true.into()),
+            "{status}"
+        );
         told.push(visits(&dir).iter().map(essence).collect::<Vec<_>>());
         let seen = visits(&dir);
-        let of = |path: &str| seen.iter().find(|v| v.entry.url.path() == path).unwrap_or_else(|| panic!("{name}: {path}"));
+        let of =
+            |path: &str| seen.iter().find(|v| v.entry.url.path() == path).unwrap_or_else(|| panic!("{name}: {path}"));
         let titles: BTreeMap<&str, &str> = seen.iter().map(|v| (v.entry.url.path(), &*v.title)).collect();
         for (path, title) in [
             ("/wget", "Brackets"),
@@ -276,7 +319,10 @@ fn what_cannot_be_read_is_told_in_one_line() {
     };
     usage(&["warc:/no/such.warc.gz"], "cannot be read");
     usage(&["warc:/no/such/*.warc.gz"], "cannot be read");
-    usage(&[&format!("warc:{}", place.file("x.txt", "").parent().expect("a parent").join("nothing*").display())], "no archive");
+    usage(
+        &[&format!("warc:{}", place.file("x.txt", "").parent().expect("a parent").join("nothing*").display())],
+        "no archive",
+    );
     usage(&[&warc(&text), "http://a.example/"], "not both");
     fs::write(&text, page("http://a.example/", "2020-01-01T00:00:00Z", "A")).expect("write");
     json(&run(&mut read_into(&place.dir, &[&warc(&text)])), 0);
@@ -330,7 +376,7 @@ with open(sys.argv[1], 'wb') as out:
         w.write_record(r)
         return r
     html = [('Content-Type', 'text/html')]
-    first = add('http://w.example/', '200 OK', html, b'<title>Home</title><a href=/b>b</a>')
+    first = add('http://w.example/', '200 OK', html, b'<title>Home</title><a href=/b>b</a>' + b'the same ' * 1000)
     add('http://w.example/b', '200 OK', html + [('Transfer-Encoding', 'chunked')], b'10\r\n<title>B</title>\r\n0\r\n\r\n')
     add('http://w.example/r', '302 Found', [('Location', '/b')], b'')
     h = StatusAndHeaders('200 OK', html, protocol='HTTP/1.1')
@@ -354,7 +400,9 @@ fn an_archive_of_wget() {
     if Command::new("wget").arg("--version").output().is_err() {
         return;
     }
-    let server = serve(WebConfig { naming: rhumb_sim::Naming::Loopback, ..WebConfig::plain(1, 1) });
+    let config = WebConfig { naming: Naming::Loopback, ..WebConfig::plain(1, 1) };
+    let server = ServerConfig { all_loopback: true, ..ServerConfig::default() };
+    let server = Server::start(Web::new(config).expect("web"), server).expect("server");
     let web = server.web();
     web.set_document(0, "/", Reply::new(200, "text/html", "<title>Home</title><a href=/b>b</a><a href=/r>r</a>"));
     web.set_document(0, "/b", Reply::new(200, "text/html", "<title>B</title>"));

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use rhumb_core::Timestamp;
+use rhumb_core::cdx;
 use rhumb_core::crawl::{Crawl, Saved, WorkDone};
 use rhumb_core::filter::{Filter, FilterError};
 use rhumb_core::frontier::Next;
@@ -33,7 +34,7 @@ use crate::clock::{Anchor, Clock};
 use crate::dns::{Answer, DnsError, Resolver};
 use crate::fetch::budget::{self, PageBudget};
 use crate::fetch::{Fetcher, tls};
-use crate::pipeline::{self, Finished, Tools};
+use crate::pipeline::{Finished, Tools};
 use crate::protocol::Protocols;
 use crate::recover;
 use crate::settings::Settings;
@@ -384,7 +385,7 @@ impl Engine {
                     let place = self.archive.append(bytes, first, now, &mut preamble)?;
                     record.archived = Some(place);
                     if let Some(name) = self.archive.current_name() {
-                        self.index.add(place.file, name, &pipeline::index_line(&record, &place, name))?;
+                        self.index.add(place.file, name, &cdx::line(&record, &place, name))?;
                     }
                 }
                 record.retry =
@@ -649,9 +650,11 @@ impl Engine {
             seen: self.crawl.seen.clone(),
             decode: self.settings.decode,
             parse: self.settings.parse.clone(),
+            formats: self.settings.formats.clone(),
             gists: self.settings.crawl.frontier.traps.learn,
             redirects_max: self.settings.crawl.redirects_max,
             sitemaps: self.settings.sitemaps,
+            obey: self.settings.obey,
             archive: self.settings.archive,
             scratch: Mutex::default(),
             ids: Mutex::new(RecordIds::new(record_seed(number), 0)),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use rhumb_core::crawl::CrawlConfig;
 use rhumb_core::filter::FilterConfig;
 use rhumb_core::net::Guard;
-use rhumb_core::page::ParseOptions;
 use rhumb_core::page::coding::DecodeLimits;
+use rhumb_core::page::{Formats, Obedience, ParseOptions};
 use rhumb_core::url::NormalizeOptions;
 
 use crate::dns::DnsConfig;
@@ -29,6 +29,8 @@ pub struct Settings {
     pub decode: DecodeLimits,
     /// What is taken out of a page.
     pub parse: ParseOptions,
+    /// What kinds of documents are read; a program may add its own.
+    pub formats: Formats,
     /// How names are resolved.
     pub dns: DnsConfig,
     /// How URLs of other schemes than `http` and `https` are fetched.
@@ -49,8 +51,10 @@ pub struct Settings {
     pub workers: usize,
     /// Threads that carry them out.
     pub threads: usize,
-    /// Whether the sitemaps that a robots.txt names are followed.
+    /// Whether sitemaps are followed: those that a robots.txt names, otherwise the one in the usual place.
     pub sitemaps: bool,
+    /// Which of the directives of pages are obeyed.
+    pub obey: Obedience,
     /// Whether pages are archived.
     pub archive: bool,
     /// Memory for pages on their way, from the first byte to the commit.

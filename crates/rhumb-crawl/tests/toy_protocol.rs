@@ -12,8 +12,8 @@ use rhumb_core::crawl::CrawlConfig;
 use rhumb_core::filter::{FilterConfig, Scope};
 use rhumb_core::frontier::FrontierConfig;
 use rhumb_core::net::Guard;
-use rhumb_core::page::ParseOptions;
 use rhumb_core::page::coding::DecodeLimits;
+use rhumb_core::page::{Formats, Obedience, ParseOptions};
 use rhumb_core::priority::Prioritizer;
 use rhumb_core::record::Record;
 use rhumb_core::sieve::SieveConfig;
@@ -118,6 +118,8 @@ fn settings(toys: &Arc<Toys>) -> Settings {
         workers: 16,
         threads: 1,
         sitemaps: true,
+        formats: Formats::default(),
+        obey: Obedience::default(),
         archive: true,
         page_bytes_max: 1 << 20,
         pages_max: None,

@@ -267,7 +267,8 @@ pub fn thousands(n: u64) -> String {
     out
 }
 
-fn clock(seconds: f64) -> String {
+/// A duration for people.
+pub fn clock(seconds: f64) -> String {
     let s = seconds as u64;
     if s >= 3600 {
         format!("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)

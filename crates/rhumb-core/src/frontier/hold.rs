@@ -257,7 +257,7 @@ impl Frontier {
             state.held = None;
         }
         while let Some(bytes) = self.with_back(|_, on| queue.pop(on))? {
-            let level = self.prioritizer.level(&Entry::from_bytes(&bytes).map_err(super::malformed)?);
+            let level = self.level_of(&Entry::from_bytes(&bytes).map_err(super::malformed)?);
             self.with_front(|this, on| this.front[level].push(&bytes, on))?;
         }
         Ok(())

@@ -51,6 +51,7 @@ use rhumb_store::{Result, StoreError, Timestamp};
 use crate::outcome::Outcome;
 use crate::priority::{Prioritizer, Random};
 use crate::sieve::AsIs;
+use crate::sitemap::Hint;
 use crate::traps::{Traps, Verdict};
 use crate::url::Host;
 use crate::visit::{Entry, Purpose, Visit};
@@ -194,7 +195,7 @@ impl Frontier {
     /// Takes in a URL that the sieve let through.
     pub fn admit(&mut self, entry: &Entry) -> Result<()> {
         self.waiting += 1;
-        let level = self.prioritizer.level(entry);
+        let level = self.level_of(entry);
         // The usual case of a small crawl: nothing is ahead of it, so the front queues have nothing to order.
         if self.waiting_in_front() == 0 && self.has_slot_for(entry) {
             self.place(entry)?;
@@ -202,6 +203,14 @@ impl Frontier {
         }
         let bytes = entry.to_bytes();
         self.with_front(|this, on| this.front[level].push(&bytes, on))
+    }
+
+    /// The front queue of a URL. What is known of its site matters only if its sitemap said something of it.
+    fn level_of(&self, entry: &Entry) -> usize {
+        let said = entry.hint != Hint::default();
+        let state = if said { self.hosts.get(entry.url.host().fingerprint().0) } else { None };
+        let (trust, then) = state.map_or_else(Default::default, |s| (s.trust, s.contact_ended));
+        self.prioritizer.level(entry, trust, then)
     }
 
     /// What to do now. Call again until it answers `WaitUntil` or `Idle`, or no worker is free.

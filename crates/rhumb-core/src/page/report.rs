@@ -15,6 +15,10 @@ use super::{Page, Refresh};
 pub struct ParseReport {
     /// What kind of thing the body was.
     pub kind: MediaKind,
+    /// The format that it was read as; empty when nobody could read it.
+    pub format: String,
+    /// What of it could not be read.
+    pub trouble: Option<String>,
     /// The title.
     pub title: Option<String>,
     /// The document base: `<base href>` resolved, or the page's own address.
@@ -41,6 +45,8 @@ pub struct ParseReport {
     pub hreflang: Vec<ReportAlternate>,
     /// Headings.
     pub headings: Vec<ReportHeading>,
+    /// Structured data (JSON-LD), each piece a JSON document as written.
+    pub structured: Vec<String>,
     /// Links left out because a bound was reached.
     pub links_dropped: usize,
     /// Whether any bound cut something off.
@@ -86,6 +92,8 @@ impl ParseReport {
             |href: &str| base.join(href).ok().filter(|u| matches!(u.scheme(), "http" | "https")).map(String::from);
         ParseReport {
             kind: page.kind,
+            format: page.format.to_owned(),
+            trouble: page.trouble.clone(),
             title: page.title.clone(),
             links: page
                 .links
@@ -101,9 +109,9 @@ impl ParseReport {
                 .collect(),
             text: page.text.clone(),
             charset: (!page.charset.is_empty()).then(|| page.charset.to_owned()),
-            language: language(page),
+            language: page.best_language(),
             html_lang: page.html_lang.clone(),
-            meta_robots: page.meta_robots.clone(),
+            meta_robots: page.meta_robots.iter().map(|m| m.content.clone()).collect(),
             canonical: page.canonical.as_deref().and_then(resolve),
             description: page.description.clone(),
             refresh: page.refresh.as_ref().and_then(|r| Some(Refresh { delay_s: r.delay_s, href: resolve(&r.href)? })),
@@ -113,20 +121,11 @@ impl ParseReport {
                 .filter_map(|(lang, href)| Some(ReportAlternate { lang: lang.clone(), url: resolve(href)? }))
                 .collect(),
             headings: page.headings().map(|(level, text)| ReportHeading { level, text: text.to_owned() }).collect(),
+            structured: page.structured.clone(),
             links_dropped: page.links_dropped,
             truncated: page.truncated,
             base: base.into(),
         }
-    }
-}
-
-fn language(page: &Page) -> Option<String> {
-    let declared = page.html_lang.as_deref().and_then(|tag| tag.split(['-', '_']).next()).map(str::to_ascii_lowercase);
-    let declared =
-        declared.filter(|code| (2..=3).contains(&code.len()) && code.bytes().all(|b| b.is_ascii_lowercase()));
-    match page.language {
-        Some(found) if found.is_reliable => Some(found.code.to_owned()),
-        found => declared.or(found.map(|l| l.code.to_owned())),
     }
 }
 

@@ -391,6 +391,11 @@ impl Host {
         Url::index(format!("{}/robots.txt", self.0), self.rules())
     }
 
+    /// Where a host keeps its sitemap if it does not say otherwise.
+    pub fn sitemap_url(&self) -> Url {
+        Url::index(format!("{}/sitemap.xml", self.0), self.rules())
+    }
+
     /// The address, if the host is one rather than a name.
     pub fn ip_literal(&self) -> Option<IpAddr> {
         ip_of(self.name())

@@ -377,6 +377,31 @@ impl RecordWriter {
         self.finish_fields(out)
     }
 
+    /// The text of a page, made from the record `refers_to` (`<urn:uuid:…>`) of the same archive. `languages` as ISO 639-3 names
+    /// them, several with commas between.
+    pub fn conversion(
+        &mut self,
+        out: &mut Vec<u8>,
+        id: RecordId,
+        capture: &Capture<'_>,
+        refers_to: Option<&str>,
+        languages: Option<&str>,
+        text: &str,
+    ) -> Result<Span, WarcError> {
+        self.block.clear();
+        self.block.extend_from_slice(text.as_bytes());
+        self.begin("conversion", id, capture.date);
+        push_uri(&mut self.record, "WARC-Target-URI", capture.uri);
+        if let Some(refers_to) = refers_to {
+            push_field(&mut self.record, "WARC-Refers-To", refers_to)?;
+        }
+        if let Some(languages) = languages {
+            push_field(&mut self.record, "WARC-Identified-Content-Language", languages)?;
+        }
+        put(&mut self.record, format_args!("WARC-Block-Digest: {}\r\n", Digest::of(&self.block)));
+        self.finish("text/plain", None, out)
+    }
+
     fn begin(&mut self, kind: &str, id: RecordId, date: Timestamp) {
         self.record.clear();
         let head = format_args!("WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {id}\r\nWARC-Date: {date}\r\n");

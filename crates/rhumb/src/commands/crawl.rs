@@ -172,7 +172,10 @@ impl Plan {
         let _lock = DirLock::take(&self.dir)?;
         // Before the log is replayed, which may take its time.
         let (stop, stopped) = watch::channel(false);
-        stop_on_signal(stop)?;
+        stop_on_signal(move || {
+            let _ = stop.send(true);
+            display::stopping();
+        })?;
         self.config.use_key();
         let text = self.config.to_file()?;
         let disk = RealDisk::new(&self.dir);
@@ -272,8 +275,8 @@ fn is_as_good_as_empty(dir: &Path) -> bool {
     })
 }
 
-/// Turns `stop` true on Ctrl-C or SIGTERM. A second one ends the process at once, as a crash would: also harmless.
-fn stop_on_signal(stop: watch::Sender<bool>) -> Result<()> {
+/// Calls `stop` on Ctrl-C or SIGTERM. A second one ends the process at once, as a crash would: also harmless.
+pub(super) fn stop_on_signal(stop: impl Fn() + Send + 'static) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
     let (mut interrupt, mut terminate) = {
         use tokio::signal::unix::{SignalKind, signal};
@@ -293,8 +296,7 @@ fn stop_on_signal(stop: watch::Sender<bool>) -> Result<()> {
                 if second {
                     std::process::exit(4);
                 }
-                let _ = stop.send(true);
-                display::stopping();
+                stop();
             }
         });
     };
@@ -332,6 +334,7 @@ fn apply(args: &CrawlArgs, config: &mut Config) {
     }
     c.continuous |= args.continuous;
     config.storage.archive &= !args.no_archive;
+    config.crawl.sitemaps &= !args.no_sitemaps;
     config.storage.index &= !args.no_index;
 }
 

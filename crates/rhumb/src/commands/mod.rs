@@ -5,6 +5,7 @@ mod config;
 mod crawl;
 mod demo;
 mod explain;
+mod export;
 mod fetch;
 mod rebuild;
 mod sim;
@@ -33,6 +34,7 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Demo(args) => demo::run(&args, json),
         Command::Status { dir, check } => status::run(&dir, check, json),
         Command::Explain { dir, url } => explain::run(&dir, &url, json),
+        Command::Export(args) => export::run(&args, json),
         Command::Traps { dir, undo } => traps::run(&dir, undo, json),
         Command::Rebuild { dir } => rebuild::run(&dir, json),
         Command::Robots { command } => tools::robots(&command, json),

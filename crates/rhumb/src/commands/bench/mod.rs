@@ -2,6 +2,8 @@
 
 mod crawl;
 mod frontier;
+mod labelled;
+mod near_dups;
 mod sieve;
 
 use std::path::Path;
@@ -31,6 +33,9 @@ pub fn run(command: &BenchCommand, as_json: bool) -> Result<Exit> {
         BenchCommand::Frontier { urls, hosts, visit_every, memory, dir } => with_directory(dir.as_deref(), |dir| {
             frontier::frontier(*urls, *hosts, *visit_every, memory.0 as usize, dir)
         })?,
+        BenchCommand::NearDups { pages, pairs, memory, dir } => {
+            with_directory(dir.as_deref(), |dir| near_dups::run(*pages, *pairs, memory.0 as usize, dir))?
+        }
         BenchCommand::Crawl(args) => return crawl::run(args, as_json),
         BenchCommand::CrawlOne { spec } => return crawl::run_one(spec),
     };

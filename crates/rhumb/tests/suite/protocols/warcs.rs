@@ -57,7 +57,7 @@ fn page(uri: &str, date: &str, title: &str) -> Vec<u8> {
 
 /// What a visit says, but for where it lies and what is wanted.
 fn essence(v: &VisitRecord) -> String {
-    let links: Vec<_> = v.links.iter().map(|l| (l.url.as_str(), &l.text, l.kind, l.nofollow)).collect();
+    let links: Vec<_> = v.links.iter().map(|l| (l.url.as_str(), &l.text, l.kind, l.rel)).collect();
     format!(
         "{} {} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {links:?}",
         v.entry.url,

@@ -113,6 +113,8 @@ pub struct Engine {
     pub visits_lost: u64,
     /// The memory for pages on their way.
     pub(crate) budget: Option<Arc<PageBudget>>,
+    /// The source that is being read, and its length.
+    pub(crate) reading: (String, u64),
     /// Is told what cannot be used of a source, line by line.
     pub on_trouble: Option<Box<dyn FnMut(&str) + Send>>,
 }
@@ -178,6 +180,7 @@ impl Engine {
             notes,
             visits_lost: 0,
             budget: None,
+            reading: (String::new(), 0),
             on_trouble: None,
         };
         engine.widen_filter();
@@ -610,6 +613,9 @@ impl Engine {
     pub(crate) fn publish(&mut self, state: &'static str) {
         let mut status = Status::of(&self.crawl, self.clock.now());
         status.state = state;
+        if let Some(source) = status.sources.iter_mut().find(|source| source.source == self.reading.0) {
+            source.bytes = self.reading.1;
+        }
         let ran = self.clock.ran().as_secs_f64();
         status.seconds += ran;
         status.cpu_seconds += status::cpu_ms().saturating_sub(self.cpu_ms_at_start) as f64 / 1000.0;

@@ -40,8 +40,8 @@ const KNOWN_BYTES: usize = 48;
 
 /// What the reading thread says. Places and counts are those in front of a page.
 enum Told {
-    /// A source is begun, or gone on with.
-    Begin(Reading),
+    /// A source is begun, or gone on with; and its length.
+    Begin(Reading, u64),
     Page(Box<Page>, Held, Option<Reading>),
     Trouble(String),
     /// The end of a source, with its counts and length.
@@ -114,7 +114,10 @@ impl Engine {
                 }
                 next = next_told(&mut told, &mut held_back), if may_go_on => match next {
                     None => all_told = true,
-                    Some(Told::Begin(reading)) => turns.push_back(Turn::Place(reading)),
+                    Some(Told::Begin(reading, bytes)) => {
+                        self.reading = (reading.source.to_string(), bytes);
+                        turns.push_back(Turn::Place(reading));
+                    }
                     Some(Told::End(reading)) => turns.push_back(Turn::End(reading)),
                     Some(Told::Trouble(what)) => self.tell_trouble(&what),
                     Some(Told::Failed(source, error)) => return Err(CrawlError::Source(source, error)),
@@ -301,7 +304,7 @@ impl Reader {
             return Ok(true);
         }
         reading.bytes = 0;
-        if self.sender.send(Told::Begin(reading.clone())).await.is_err() {
+        if self.sender.send(Told::Begin(reading.clone(), feed.bytes())).await.is_err() {
             return Ok(false);
         }
         let mut in_log = std::mem::take(&mut reading.visits);

@@ -95,6 +95,8 @@ pub struct SourceStatus {
     pub source: String,
     /// Read up to about here.
     pub offset: u64,
+    /// Its length, if it is done or being read.
+    pub bytes: u64,
     /// Whether the end was reached.
     pub done: bool,
     /// Records that are no pages.
@@ -157,6 +159,7 @@ impl SourceStatus {
         SourceStatus {
             source: reading.source.to_string(),
             offset: if done { reading.bytes } else { reading.offset },
+            bytes: reading.bytes,
             done,
             passed: reading.passed,
             troubles: reading.troubles,

@@ -421,3 +421,65 @@ const MEDIA_TYPES: &[(&str, &str)] = &[
     ("gz", "application/gzip"),
     ("tar", "application/x-tar"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn paths_and_urls() {
+        let check = |url_path: &str, path: Option<&str>| {
+            assert_eq!(path_of(url_path), path.map(PathBuf::from), "{url_path}");
+        };
+        check("/a%20b/%C3%A9", Some("/a b/é"));
+        check("/100%/x%zz", Some("/100%/x%zz"));
+        check("/a%2Fb", None);
+        check("/a%00", None);
+        let strange = PathBuf::from(std::ffi::OsString::from_vec(b"/a?#%\xff/\n".to_vec()));
+        let url = url_of(&strange, false);
+        assert_eq!(url, "file:///a%3F%23%25%FF/%0A");
+        let parsed = Url::parse(&url).expect("a URL");
+        assert_eq!(path_of(parsed.path()), Some(strange));
+    }
+
+    /// While a directory is exchanged for a link to another again and again, nothing of the other is ever read.
+    #[test]
+    fn a_link_put_in_the_way_leads_nowhere() {
+        let place = tempfile::tempdir().expect("temporary directory");
+        let place = place.path().canonicalize().expect("it is there");
+        let top = place.join("docs");
+        std::fs::create_dir_all(top.join("real")).expect("make a directory");
+        std::fs::create_dir_all(place.join("outside")).expect("make a directory");
+        std::fs::write(top.join("real/page"), "inside").expect("write");
+        std::fs::write(place.join("outside/page"), "outside").expect("write");
+        symlink(place.join("outside"), place.join("link")).expect("link");
+        let tree = Tree { named: top.clone(), crawl_dir: None };
+        let stop = AtomicBool::new(false);
+        let (mut read, mut refused) = (0, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (real, link, away) = (top.join("real"), place.join("link"), place.join("away"));
+                while !stop.load(Ordering::Relaxed) {
+                    let _ = std::fs::rename(&real, &away);
+                    let _ = std::fs::rename(&link, &real);
+                    let _ = std::fs::rename(&real, &link);
+                    let _ = std::fs::rename(&away, &real);
+                }
+            });
+            for _ in 0..20_000 {
+                match tree.open(&top.join("real/page")) {
+                    Ok(opened) => {
+                        let (body, _) = read_at_most(File::from(opened.fd), 100).expect("read");
+                        assert_eq!(body, b"inside");
+                        read += 1;
+                    }
+                    Err(_) => refused += 1,
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert!(read > 0 && refused > 0, "{read} read, {refused} refused");
+    }
+}

@@ -24,7 +24,7 @@ fn warc(path: &Path) -> String {
     format!("warc:{}", path.display())
 }
 
-fn python() -> PathBuf {
+pub fn python() -> PathBuf {
     let venv = match std::env::var_os("RHUMB_TEST_VENV") {
         Some(dir) => PathBuf::from(dir),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv"),
@@ -249,6 +249,13 @@ fn odd_records_are_taken_as_they_are_meant() {
         assert!(!of("/robots.txt").purpose.is_page() && of("/robots.txt").robots.is_some());
         assert!(of("/cut").truncated && !of("/last").truncated);
         assert_eq!(seen.iter().filter(|v| v.entry.url.path() == "/twice").count(), 2);
+        let exported = run(rhumb().args(["export", "--format", "jsonl"]).arg(&dir).arg("-"));
+        let exported = String::from_utf8_lossy(&exported.stdout).into_owned();
+        let row = |path: &str| {
+            exported.lines().find(|l| l.contains(&format!("{path}\""))).unwrap_or_else(|| panic!("{exported}"))
+        };
+        assert!(row("/twice").contains("\"New\""), "{}", row("/twice"));
+        assert!(row("/srv/doc.html").contains("\"File\"") && row("/packed").contains("\"Packed\""), "{exported}");
         assert!(!seen.iter().any(|v| v.retry));
         json(&run(rhumb().args(["warc", "check", "--json"]).arg(&dir)), 0);
         // Times in a file say nothing about now.

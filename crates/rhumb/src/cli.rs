@@ -28,6 +28,8 @@ Examples:
   rhumb crawl https://example.org/                          one host, politely, until nothing is left
   rhumb crawl https://example.org/docs/ --scope prefix --depth 3
   rhumb crawl --dir example.org.crawl                       go on where it stopped
+  rhumb crawl ./docs                                        a tree of files on this machine, and nothing beside it
+  rhumb crawl warc:old.warc.gz 'warc:more/*.warc.gz'        archives of others, without a single request
   rhumb crawl a.example b.example --scope domain --exclude '\\.pdf$' --limit 1000 --dir mine
 
 What is given here overrides the configuration and is kept in DIR/rhumb.toml, so a resumed crawl has the
@@ -175,7 +177,7 @@ const PAGES: &str = "Which pages";
 
 #[derive(Debug, Args)]
 pub struct CrawlArgs {
-    /// Where to begin; http:// is assumed where no scheme is given.
+    /// Where to begin: URLs (http:// is assumed where there is no scheme), files or directories, or archives as warc:PATH.
     #[arg(value_name = "SEED")]
     pub seeds: Vec<String>,
     /// Crawl directory [default: the first seed's host with .crawl]

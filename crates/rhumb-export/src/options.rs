@@ -1,5 +1,7 @@
 //! What is exported, in which form, and of which pages.
 
+use std::time::Duration;
+
 use rhumb_core::page::coding::DecodeLimits;
 use rhumb_core::page::{MediaKind, ParseOptions};
 use rhumb_core::url::{NormalizeOptions, Url};
@@ -106,6 +108,10 @@ pub struct Options {
     pub text: bool,
     /// Which pages.
     pub filter: Filter,
+    /// A row group of a table ends with the row in which it reaches this.
+    pub row_group_bytes: usize,
+    /// How often, at the most, what is written is made durable, to be gone on with.
+    pub commit_every: Duration,
     /// Memory for sorting.
     pub memory_bytes: usize,
     /// Threads that read pages.
@@ -141,7 +147,7 @@ impl Options {
         json!({
             "format": self.format.name(), "include_failed": self.include_failed, "links": self.links, "text": self.text,
             "hosts": self.filter.hosts, "prefixes": self.filter.prefixes, "matching": matching,
-            "kinds": self.filter.kinds, "since": self.filter.since.map(|t| t.0), "software": self.software,
+            "kinds": self.filter.kinds, "since": self.filter.since.map(|t| t.0), "row_group_bytes": self.row_group_bytes, "software": self.software,
         })
         .to_string()
     }

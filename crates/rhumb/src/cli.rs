@@ -260,6 +260,12 @@ pub struct ExportArgs {
     /// Only what was fetched since then: 2026-01-31 or 2026-01-31T12:00:00Z.
     #[arg(long, value_parser = date, value_name = "DATE", help_heading = PAGES)]
     pub since: Option<Timestamp>,
+    /// Row groups of parquet, before compression; as much memory is needed.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", help_heading = MACHINE)]
+    pub row_group: Size,
+    /// What may be lost by an interruption.
+    #[arg(long, value_name = "TIME", default_value = "2s", hide = true)]
+    pub commit_every: Span,
     /// Memory for sorting.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", help_heading = MACHINE)]
     pub memory: Size,

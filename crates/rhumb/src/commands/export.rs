@@ -78,6 +78,8 @@ fn options(args: &ExportArgs) -> Result<Options> {
         links: !args.no_links,
         text: !args.no_text,
         filter,
+        row_group_bytes: args.row_group.0.clamp(1, 1 << 30) as usize,
+        commit_every: args.commit_every.0,
         memory_bytes: args.memory.0 as usize,
         threads,
         parse: settings.parse,

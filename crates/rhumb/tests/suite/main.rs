@@ -11,6 +11,7 @@
 //! - `wire`: the hostile web below HTTP: TLS, HTTP/2 and DNS, kind by kind.
 //! - `sitemaps`: what robots.txt names is fetched, read and followed, within bounds.
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
+//! - `export`: what other people's tools read out of an export; interrupted at any instant, refused in one line.
 //! - `bench`: the measurements of a crawl run to their end.
 //! - `conformance`: robots.txt, URLs and pages by the standards, through the command line.
 
@@ -19,6 +20,7 @@ mod cli;
 mod common;
 mod conformance;
 mod crash;
+mod export;
 mod held;
 mod hostile;
 mod life_of_a_url;

@@ -1,8 +1,8 @@
 //! Turns a crawl into something others read: JSON lines, Markdown, Parquet, WET, CDXJ, WACZ.
 //!
 //! An export is a read of the log and the archive; the crawl may go on meanwhile and never notices. [`export`] finds out which visits
-//! count ([`plan`]), then writes them in the order of the log: [`rows`] page by page ([`row`] makes one, [`body`] finds its body, a
-//! file for each format writes it), [`index`] and [`wacz`] the archive as a whole. [`place`] keeps how far it is, so that the
+//! count (`plan.rs`), then writes them in the order of the log: `rows.rs` page by page (`row.rs` makes one, `body.rs` finds its body, a
+//! file for each format writes it), `index.rs` and `wacz.rs` the archive as a whole. `place.rs` keeps how far it is, so that the
 //! same command goes on where the last one ended, however that ended.
 //!
 //! Invariants: what an export holds is a function of the log up to where it ended when the export began; memory follows

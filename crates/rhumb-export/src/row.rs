@@ -1,6 +1,6 @@
 //! A page as one row: what the log knows of the visit, and what its body says when it is parsed.
 //!
-//! [`make`] is the one place where a row comes about, for all formats; [`Row`] is the schema (docs/formats/export.md). A field that
+//! [`Maker::make`] is the one place where a row comes about, for all formats; [`Row`] is the schema (docs/formats/export.md). A field that
 //! becomes known to the log or to the parser is added in both.
 
 use rhumb_core::outcome::Outcome;

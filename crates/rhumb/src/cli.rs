@@ -543,6 +543,24 @@ pub enum BenchCommand {
         /// What to run, as JSON.
         spec: String,
     },
+    /// Processor time of a page in each format of `rhumb export`, reading and parsing included.
+    Export {
+        /// Hosts of the web that is crawled for it.
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        hosts: u64,
+        /// Pages of each host.
+        #[arg(long, value_name = "N", default_value_t = 200)]
+        pages: u64,
+        /// Mean size of a page.
+        #[arg(long, value_name = "SIZE", default_value = "10KB")]
+        page_bytes: Size,
+        /// How often each format takes its turn; the lowest counts.
+        #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+        rounds: u32,
+        /// Where to crawl to [default: a temporary directory]
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
     /// URL-seen tests per second of processor time, four of five being repeats.
     Sieve {
         /// Distinct URLs.

@@ -54,7 +54,7 @@ pub fn run(args: &ExportArgs, as_json: bool) -> Result<Exit> {
 }
 
 /// What was typed, with the settings of the crawl.
-fn options(args: &ExportArgs) -> Result<Options> {
+pub(super) fn options(args: &ExportArgs) -> Result<Options> {
     let settings = crawl_directory(&args.dir)?.settings().map_err(|e| usage(format!("{e:#}")))?;
     let matching = args.matching.iter().map(|text| {
         // An expression may be given many times over by a script; each has a bound of its own.

@@ -39,6 +39,8 @@ ci: ## exactly what .ci/run runs: fmt, clippy, docs, cargo-deny, tests with tidy
 
 fmt:
 	cargo fmt --all --check
+	@# Files that a macro declares are out of its sight.
+	rustfmt --edition 2024 --check crates/rhumb-core/src/page/format/*.rs
 
 clippy:
 	cargo clippy $(LOCKED) --workspace --all-targets -- -D warnings

@@ -19,11 +19,11 @@ use crate::handover::Batch;
 use crate::outcome::Outcome;
 use crate::priority::Prioritizer;
 use crate::record::Record;
-use crate::seen::ContentSeen;
+use crate::seen::Archived;
 use crate::sieve::{FingerprintSet, Offered, Sieve, SieveConfig, SieveDone, SieveWork};
-use crate::sitemap::{SITEMAPS_MAX, SitemapLevel};
+use crate::sitemap::{Hint, SITEMAPS_MAX, SitemapLevel};
 use crate::url::{Fingerprint, Url};
-use crate::visit::{Entry, LinkKind, VisitRecord};
+use crate::visit::{Entry, LinkKind, Purpose, VisitRecord};
 
 /// Where the state keeps its files.
 pub const STATE_DIRS: [&str; 3] = [rhumb_store::fifo::DIR, crate::sieve::DIR, crate::frontier::HOSTS_DIR];
@@ -134,7 +134,7 @@ pub struct Crawl {
     /// Which URLs are known.
     pub sieve: Sieve,
     /// Which bodies are known; shared with whoever archives pages.
-    pub seen: Arc<Mutex<ContentSeen>>,
+    pub seen: Arc<Mutex<Archived>>,
     /// Counts.
     pub totals: Totals,
     /// The archive is committed up to here.
@@ -160,7 +160,7 @@ impl Crawl {
         Ok(Crawl {
             frontier: Frontier::new(disk.clone(), config.frontier.clone(), config.prioritizer.clone(), config.seed)?,
             sieve: Sieve::new(disk, config.sieve.clone())?,
-            seen: Arc::new(Mutex::new(ContentSeen::new(config.seen_bytes_max))),
+            seen: Arc::new(Mutex::new(Archived::new(config.seen_bytes_max))),
             totals: Totals::default(),
             archive_end: ArchiveEnd::default(),
             index_end: ArchiveEnd::default(),
@@ -227,6 +227,9 @@ impl Crawl {
             self.totals.robots += 1;
             let sitemaps = || visit.links.iter().filter(|l| l.wanted && l.kind == LinkKind::Sitemap);
             let level = SitemapLevel::first(sitemaps().count());
+            if let (Purpose::Robots { host, .. }, true) = (&visit.purpose, sitemaps().next().is_some()) {
+                self.frontier.ask_sitemap(host)?;
+            }
             sitemaps().take(SITEMAPS_MAX).for_each(|link| found.push_sitemap(&link.url, 0, 0, level));
             return Ok(());
         }
@@ -244,6 +247,10 @@ impl Crawl {
         {
             let mut seen = self.seen.lock().expect("nobody panics while remembering content");
             seen.remember(digest, visit.entry.url.as_str(), visit.started, visit.wire_bytes);
+        }
+        let host = visit.entry.url.host();
+        if visit.sitemap_wanted && self.frontier.ask_sitemap(&host)? {
+            found.push_sitemap(&host.sitemap_url(), 0, 0, SitemapLevel::first(1));
         }
         // A redirect is the same page under another name: no deeper, but one redirect further on.
         let redirected = visit.outcome == Outcome::Redirect;
@@ -268,7 +275,11 @@ impl Crawl {
             if seed && !self.leads.contains(&link.url) {
                 self.leads.push(link.url.clone());
             }
-            found.push(&link.url, depth, redirects, seed);
+            if link.hint == Hint::default() {
+                found.push(&link.url, depth, redirects, seed);
+            } else {
+                found.push_listed(&link.url, depth, redirects, link.hint);
+            }
         }
         Ok(())
     }

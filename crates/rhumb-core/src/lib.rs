@@ -3,13 +3,15 @@
 //! Nothing here reads a clock, opens a socket or touches a file except through `rhumb_store::disk::Disk`;
 //! everything can be replayed. In the order a URL meets them: [`url`] (what it is), [`filter`] (may we want
 //! it?), [`splitter`] (whose is it?), [`sieve`] (is it new?), [`frontier`] (when is its turn?), [`robots`] and
-//! [`net`] (may it be fetched?), [`page`] and [`sitemap`] (what
+//! [`net`] (may it be fetched?), [`page`], [`sitemap`] and [`feed`] (what
 //! does it say?), [`record`] (what the log keeps of it) and [`cdx`] (what the archive's index does).
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod cdx;
 pub mod crawl;
+pub mod dates;
+pub mod feed;
 pub mod filter;
 pub mod frontier;
 pub mod handover;
@@ -27,5 +29,6 @@ pub mod splitter;
 pub mod traps;
 pub mod url;
 pub mod visit;
+mod xml;
 
 pub use rhumb_store::Timestamp;

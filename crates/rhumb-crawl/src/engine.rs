@@ -35,6 +35,7 @@ use crate::dns::{Answer, DnsError, Resolver};
 use crate::fetch::budget::{self, PageBudget};
 use crate::fetch::{Fetcher, tls};
 use crate::pipeline::{Finished, Tools};
+use crate::protocol::Protocols;
 use crate::recover;
 use crate::settings::Settings;
 use crate::shard::{Command, Shard};
@@ -491,8 +492,9 @@ impl Engine {
         let mut filter = Filter::clone(&shared);
         let (seeds, leads) = (&self.crawl.seeds[self.in_filter.0..], &self.crawl.leads[self.in_filter.1..]);
         for url in seeds {
-            // Naming a local host is leave to dial it; a redirect to one is not.
+            // Naming a local host is leave to dial it; a redirect to one is not. So with files.
             self.settings.guard.allow_seed(url);
+            self.settings.protocols.allow(url, &self.root);
         }
         seeds.iter().chain(leads).for_each(|s| filter.add_seed(s));
         self.in_filter = (self.crawl.seeds.len(), self.crawl.leads.len());
@@ -622,16 +624,18 @@ impl Engine {
             fetcher.with_secrets(self.settings.credentials.clone(), self.settings.cookies)
         };
         let tools = |number: usize| Tools {
-            fetcher: fetcher(),
+            protocols: Protocols::new(fetcher(), self.settings.protocols.clone()),
             clock: self.clock,
             normalizer: Normalizer::new(&self.settings.normalize),
             filter: self.filter.clone(),
             seen: self.crawl.seen.clone(),
             decode: self.settings.decode,
             parse: self.settings.parse.clone(),
+            formats: self.settings.formats.clone(),
             gists: self.settings.crawl.frontier.traps.learn,
             redirects_max: self.settings.crawl.redirects_max,
             sitemaps: self.settings.sitemaps,
+            obey: self.settings.obey,
             archive: self.settings.archive,
             scratch: Mutex::default(),
             ids: Mutex::new(RecordIds::new(record_seed(number), 0)),

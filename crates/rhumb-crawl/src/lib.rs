@@ -1,6 +1,6 @@
 //! Acts: names are resolved, hosts dialled, pages fetched, everything committed.
 //!
-//! [`engine`] owns a crawl and turns it; [`pipeline`] is one visit, step by step; [`fetch`] and [`dns`] speak to the
+//! [`engine`] owns a crawl and turns it; [`pipeline`] is one visit, step by step; [`protocol`] fetches, whatever the scheme; [`fetch`] and [`dns`] speak to the
 //! network; [`bus`] hands URLs to the node that owns them. Decisions are made in `rhumb-core`.
 
 mod background;
@@ -12,6 +12,7 @@ pub mod fetch;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod pipeline;
+pub mod protocol;
 mod recover;
 pub mod settings;
 mod shard;

@@ -5,21 +5,23 @@
 
 use std::sync::{Arc, Mutex, RwLock};
 
+use rhumb_core::cdx;
 use rhumb_core::filter::Filter;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits, Decoded};
-use rhumb_core::page::{self, Extractor, Gist, Page, ParseOptions};
+use rhumb_core::page::{Body, Extractor, Format, Formats, Gist, Obedience, Page, ParseOptions, Rel};
 use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt};
-use rhumb_core::seen::ContentSeen;
-use rhumb_core::sitemap::{SITEMAPS_MAX, Sitemap, SitemapKind, SitemapLevel, SitemapLimits};
-use rhumb_core::url::{Base, Host, Normalizer, Url};
+use rhumb_core::seen::{Archived, Sketcher};
+use rhumb_core::sitemap::{Hint, SITEMAPS_MAX, Sitemap, SitemapKind, SitemapLevel, SitemapLimits};
+use rhumb_core::url::{Host, Normalizer, Url};
 use rhumb_core::visit::{LinkKind, Outlink, Purpose, Validators, Visit, VisitRecord};
 use rhumb_store::warc::{Capture, Digest, Metadata, Profile, RecordIds, RecordWriter, Response, Revisit, Truncated};
 use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
 use crate::fetch::budget::Held;
-use crate::fetch::{Fetched, Fetcher, Request};
+use crate::fetch::{Fetched, Request};
+use crate::protocol::Protocols;
 use crate::settings::Stages;
 
 /// Larger bodies are handled on the pool of blocking threads, so that they hold nobody up.
@@ -27,13 +29,17 @@ const INLINE_BYTES_MAX: usize = 256 << 10;
 /// So are those that become larger than this when decoded.
 const INLINE_DECODED_MAX: usize = 2 << 20;
 
+/// `Link` headers that are looked at, and links in one of them.
+const LINK_HEADERS_MAX: usize = 32;
+/// Longest address in one.
+const LINK_HREF_BYTES_MAX: usize = 8 << 10;
 /// Of a Location that cannot be used, the log keeps so much.
 const LOCATION_CHARS_SHOWN: usize = 200;
 
 /// Everything a visit needs, shared by the visits of one thread.
 pub struct Tools {
     /// Fetches.
-    pub fetcher: Fetcher,
+    pub protocols: Protocols,
     /// Tells the time.
     pub clock: Clock,
     /// Makes URLs canonical.
@@ -41,17 +47,21 @@ pub struct Tools {
     /// Says which links are wanted; replaced when a seed's redirect opens the scope.
     pub filter: Arc<RwLock<Arc<Filter>>>,
     /// Says which bodies are archived already.
-    pub seen: Arc<Mutex<ContentSeen>>,
+    pub seen: Arc<Mutex<Archived>>,
     /// Caps of decoding.
     pub decode: DecodeLimits,
     /// What is taken out of a page.
     pub parse: ParseOptions,
+    /// What kinds of documents are read.
+    pub formats: Formats,
     /// Whether the gist of each page is taken, for what is learned of traps.
     pub gists: bool,
     /// Redirects in a row that are followed.
     pub redirects_max: u8,
-    /// Whether the sitemaps that a robots.txt names are followed.
+    /// Whether sitemaps are followed: those that a robots.txt names, otherwise the one in the usual place.
     pub sitemaps: bool,
+    /// Which of the directives of pages are obeyed.
+    pub obey: Obedience,
     /// Whether pages are archived.
     pub archive: bool,
     /// Buffers in use again and again.
@@ -68,13 +78,14 @@ pub struct Tools {
 pub struct Scratch {
     extractor: Extractor,
     page: Page,
+    sketcher: Sketcher,
     writer: RecordWriter,
 }
 
 impl Scratch {
     fn new(stages: Stages) -> Scratch {
         let writer = RecordWriter::new(i32::from(stages.gzip));
-        Scratch { extractor: Extractor::default(), page: Page::default(), writer }
+        Scratch { extractor: Extractor::default(), page: Page::default(), sketcher: Sketcher::default(), writer }
     }
 }
 
@@ -102,7 +113,7 @@ pub async fn visit(visit: Box<Visit>, tools: &Arc<Tools>) -> Finished {
     let entry = &visit.entry;
     let request =
         Request { url: &entry.url, addresses: &visit.addresses, validators: &entry.validators, body_bytes_max };
-    let fetched = tools.fetcher.fetch(&visit.host, request).await;
+    let fetched = tools.protocols.fetch(&visit.host, request).await;
     let host = visit.host.clone();
     let kept = fetched.kept;
     let small = fetched.body.len() <= INLINE_BYTES_MAX;
@@ -145,6 +156,16 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
         note_coding(&mut record, body);
     }
     let body = body.map(|decoded| decoded.body);
+    let page = body.as_deref().filter(|_| visit.purpose.is_page() && visit.entry.sitemap.is_none());
+    let page = page.map(|bytes| {
+        let body = Body::new(bytes, fetched.header("content-type"), tools.parse.nosniff);
+        Body { url: Some(visit.entry.url.as_str()), ..body }
+    });
+    // Nobody waits for a format that takes its time: it is read where large bodies are.
+    let is_inline = decoded_bytes_max <= INLINE_DECODED_MAX;
+    if is_inline && page.as_ref().and_then(|page| tools.formats.of(page)).is_some_and(Format::is_slow) {
+        return None;
+    }
     let scratch = tools.scratch.lock().expect("nobody panics while borrowing buffers").pop();
     let mut scratch = scratch.unwrap_or_else(|| Scratch::new(tools.stages));
     let mut gist = None;
@@ -166,8 +187,8 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
         (Outcome::Ok, Purpose::Page) => {
             if let (Some(body), Some(level)) = (&body, record.entry.sitemap) {
                 read_sitemap(&mut record, body, level, tools);
-            } else if let Some(body) = &body {
-                gist = Some(read_page(&mut record, body, fetched.header("content-type"), tools, &mut scratch));
+            } else if let Some(page) = &page {
+                gist = Some(read_page(&mut record, page, fetched, tools, &mut scratch));
             }
         }
         _ => {}
@@ -175,11 +196,19 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
     drop(body);
     let mut archive = Vec::new();
     let mut archive_first = 0;
-    if tools.archive && fetched.status != 0 && !fetched.head.is_empty() {
+    // What is no machine of others sets no traps.
+    let gist = gist.filter(|_| record.entry.url.rules().polite);
+    let is_archived = if record.entry.url.is_web() { !fetched.head.is_empty() } else { record.outcome == Outcome::Ok };
+    if tools.archive && fetched.status != 0 && is_archived && may_be_kept(&record, tools) {
         archive_first = write_records(&mut record, fetched, tools, &mut scratch.writer, &mut archive);
     }
     tools.scratch.lock().expect("nobody panics while borrowing buffers").push(scratch);
     Some(Understood { record, archive, archive_first, gist })
+}
+
+/// Whether a copy of the page may be kept.
+fn may_be_kept(record: &VisitRecord, tools: &Tools) -> bool {
+    !(tools.obey.noarchive && record.directives.noarchive.is_some())
 }
 
 fn begin_record(visit: &Visit, fetched: &Fetched, clock: Clock) -> VisitRecord {
@@ -236,7 +265,7 @@ fn follow_redirect(record: &mut VisitRecord, fetched: &Fetched, tools: &Tools) {
         Ok(url) => {
             // Where a seed leads is where the user wants to go, also if it is another host.
             let wanted = record.entry.seed || wanted(&url, record.entry.depth, tools);
-            record.links = vec![Outlink { url, text: "".into(), kind: LinkKind::Redirect, nofollow: false, wanted }];
+            record.links = vec![Outlink::bare(url, LinkKind::Redirect, wanted)];
         }
     }
 }
@@ -271,17 +300,21 @@ fn wanted(url: &Url, depth: u32, tools: &Tools) -> bool {
 
 fn read_page(
     record: &mut VisitRecord,
-    body: &[u8],
-    content_type: Option<&str>,
+    body: &Body<'_>,
+    fetched: &Fetched,
     tools: &Tools,
     scratch: &mut Scratch,
 ) -> Gist {
-    record.fingerprint = xxhash_rust::xxh3::xxh3_64(body);
+    record.fingerprint = xxhash_rust::xxh3::xxh3_64(body.bytes);
     if tools.gists {
         scratch.extractor.want_gist(&record.entry.url);
     }
-    page::parse_page_into(&mut scratch.extractor, body, content_type, &tools.parse, &mut scratch.page);
+    tools.formats.read_into(body, &mut scratch.extractor, &tools.parse, &mut scratch.page);
     let page = &scratch.page;
+    if tools.parse.extract.main_text {
+        scratch.sketcher.push(&page.main_text);
+        record.content = scratch.sketcher.finish();
+    }
     record.title = page.title.as_deref().unwrap_or_default().into();
     record.links_unusable = page.links_dropped as u32;
     let gist = if page.gist.is_empty() { Gist::of_bytes(record.fingerprint) } else { page.gist };
@@ -291,29 +324,45 @@ fn read_page(
     if page.truncated {
         add_detail(record, "text beyond the bound left out");
     }
+    if let Some(trouble) = &page.trouble {
+        add_detail(record, trouble);
+    }
     if !tools.stages.normalize {
         return gist;
     }
     let own = tools.normalizer.own_base(&record.entry.url);
     let base = page.base.as_deref().and_then(|href| tools.normalizer.base(href, Some(&own)).ok()).unwrap_or(own);
-    let follow = !page.robots_directives().nofollow;
+    record.directives = page.directives();
+    for value in fetched.headers.get_all("x-robots-tag") {
+        record.directives.read_header(&String::from_utf8_lossy(value.as_bytes()), &tools.parse.extract.agent);
+    }
+    let follow = !(tools.obey.nofollow && record.directives.nofollow.is_some());
     let depth = record.entry.depth.saturating_add(1);
     let filter = tools.filter.read().expect("nobody panics while replacing the filter").clone();
-    let mut add = |href: &str, text: &str, kind: LinkKind, nofollow: bool, base: &Base| match tools
+    let mut add = |href: &str, text: &str, kind: LinkKind, rel: Rel, hint: Hint| match tools
         .normalizer
-        .normalize(href, Some(base))
+        .normalize(href, Some(&base))
     {
         Ok(url) => {
+            let follow = follow && !(tools.obey.rel_nofollow && rel.intersects(Rel::NOFOLLOW));
             let wanted = follow && filter.judge(&url, depth).is_ok();
-            record.links.push(Outlink { url, text: text.into(), kind, nofollow, wanted });
+            let rel = rel.unvouched();
+            record.links.push(Outlink { url, text: text.into(), kind, rel, hint, wanted });
         }
         Err(_) => record.links_unusable += 1,
     };
-    for link in page.links.iter() {
-        add(link.href, link.text, link.tag.into(), link.flags.is_unvouched(), &base);
+    let mut hints = page.hints.iter().peekable();
+    for (i, link) in page.links.iter().enumerate() {
+        let hint = hints.next_if(|h| h.link == i);
+        let hint = hint.map(|h| Hint::said(h.lastmod.as_deref(), h.changefreq.as_deref(), h.priority));
+        add(link.href, link.text, link.tag.into(), link.flags, hint.unwrap_or_default());
+    }
+    let by_header = canonical_of_header(fetched);
+    if let Some(href) = &by_header {
+        add(href, "", LinkKind::Link, Rel::default(), Hint::default());
     }
     if let Some(refresh) = &page.refresh {
-        add(&refresh.href, "", LinkKind::Refresh, false, &base);
+        add(&refresh.href, "", LinkKind::Refresh, Rel::default(), Hint::default());
         // A page that sends its reader on is one more redirect in a row.
         if record.entry.redirects >= tools.redirects_max
             && let Some(link) = record.links.last_mut().filter(|l| l.kind == LinkKind::Refresh)
@@ -322,13 +371,41 @@ fn read_page(
             add_detail(record, &format!("refresh not followed: more than {} redirects in a row", tools.redirects_max));
         }
     }
+    let canonical = page.canonical.as_deref().or(by_header.as_deref());
+    record.canonical = canonical.and_then(|href| tools.normalizer.normalize(href, Some(&base)).ok());
+    record.canonical.take_if(|url| *url == record.entry.url);
+    record.language = page.declared_language().unwrap_or_default().into();
+    if !may_be_kept(record, tools) && record.directives.hides_at(record.ended).is_none() {
+        record.text_kept = Some(page.main_text.as_str().into());
+    }
+    // A site's front page, or where the user begins: the sitemap is asked for once, if robots.txt named none.
+    if tools.sitemaps && record.entry.url.is_web() && (record.entry.seed || record.entry.url.path() == "/") {
+        record.sitemap_wanted = wanted(&record.entry.url.host().sitemap_url(), 1, tools);
+    }
     gist
+}
+
+/// The preferred address that a `Link` header names (RFC 8288, RFC 6596).
+fn canonical_of_header(fetched: &Fetched) -> Option<String> {
+    fetched.headers.get_all("link").iter().take(LINK_HEADERS_MAX).find_map(|value| {
+        let value = std::str::from_utf8(value.as_bytes()).ok()?;
+        value.split('<').skip(1).take(LINK_HEADERS_MAX).find_map(|link| {
+            let (href, parameters) = link.split_once('>')?;
+            let is_canonical = parameters.split(';').any(|p| {
+                p.split_once('=').is_some_and(|(name, rel)| {
+                    let rel = rel.trim_matches(|c: char| c.is_ascii_whitespace() || c == '"' || c == ',');
+                    name.trim().eq_ignore_ascii_case("rel") && Rel::parse(rel).intersects(Rel::CANONICAL)
+                })
+            });
+            (is_canonical && href.len() <= LINK_HREF_BYTES_MAX).then(|| href.trim().to_string())
+        })
+    })
 }
 
 /// The sitemaps that a robots.txt names, as links.
 fn name_sitemaps(record: &mut VisitRecord, body: &[u8], tools: &Tools) {
     let robots = RobotsTxt::parse(body, ROBOTS_BYTES_MAX);
-    let named = robots.sitemaps().iter().map(String::as_str);
+    let named = robots.sitemaps().iter().map(|loc| (loc.as_str(), Hint::default()));
     // As wanted as a link of a seed, but no deeper than the seed itself: what a sitemap lists is one step away.
     add_listed(record, named, LinkKind::Sitemap, SITEMAPS_MAX, 1, tools);
 }
@@ -336,11 +413,9 @@ fn name_sitemaps(record: &mut VisitRecord, body: &[u8], tools: &Tools) {
 /// What a sitemap lists, as links. What is wrong with it is a detail: the host answered, and nothing else is expected of it.
 fn read_sitemap(record: &mut VisitRecord, body: &[u8], level: SitemapLevel, tools: &Tools) {
     record.fingerprint = xxhash_rust::xxh3::xxh3_64(body);
-    let sitemap = Sitemap::read(body, &SitemapLimits::default());
-    if let Some(problem) = sitemap.errors.last() {
-        let (what, more) = (problem.error.name(), sitemap.errors.len() as u64 + sitemap.errors_untold - 1);
-        let more = if more > 0 { format!(" ({more} more problems)") } else { String::new() };
-        add_detail(record, &format!("sitemap: {what}: {problem}{more}"));
+    let sitemap = Sitemap::read_at(body, Some(record.entry.url.as_str()), &SitemapLimits::default());
+    if let Some(problem) = sitemap.in_words("sitemap") {
+        add_detail(record, &problem);
     }
     let is_index = sitemap.kind == Some(SitemapKind::Index);
     let (kind, max) = if is_index { (LinkKind::Sitemap, level.may_name()) } else { (LinkKind::Listed, usize::MAX) };
@@ -348,12 +423,12 @@ fn read_sitemap(record: &mut VisitRecord, body: &[u8], level: SitemapLevel, tool
         add_detail(record, &format!("{} sitemaps beyond the bounds left out", sitemap.urls.len() - max));
     }
     let depth = record.entry.depth.saturating_add(1);
-    add_listed(record, sitemap.urls.iter().map(|u| u.loc.as_str()), kind, max, depth, tools);
+    add_listed(record, sitemap.urls.iter().map(|u| (u.loc.as_str(), Hint::of(u))), kind, max, depth, tools);
 }
 
 fn add_listed<'a>(
     record: &mut VisitRecord,
-    listed: impl Iterator<Item = &'a str>,
+    listed: impl Iterator<Item = (&'a str, Hint)>,
     kind: LinkKind,
     max: usize,
     depth: u32,
@@ -361,11 +436,11 @@ fn add_listed<'a>(
 ) {
     let base = tools.normalizer.own_base(&record.entry.url);
     let filter = tools.filter.read().expect("nobody panics while replacing the filter").clone();
-    for (i, loc) in listed.enumerate() {
+    for (i, (loc, hint)) in listed.enumerate() {
         match tools.normalizer.normalize(loc, Some(&base)) {
             Ok(url) if i < max => {
                 let wanted = filter.judge(&url, depth).is_ok();
-                record.links.push(Outlink { url, text: "".into(), kind, nofollow: false, wanted });
+                record.links.push(Outlink { hint, ..Outlink::bare(url, kind, wanted) });
             }
             _ => record.links_unusable += 1,
         }
@@ -411,6 +486,8 @@ fn write_records(
             refers_to: None,
         };
         writer.revisit(out, ids[1], &capture, &revisit)
+    } else if !record.entry.url.is_web() {
+        writer.resource(out, ids[1], &capture, cdx::resource_type(record), &fetched.body, digest, fetched.cut)
     } else {
         let response = Response {
             head: &fetched.head,
@@ -424,9 +501,11 @@ fn write_records(
     let depth = Some(record.entry.depth);
     let metadata = Metadata { depth, fetch_ms: Some(record.duration_ms()), ..Metadata::default() };
     let first_bytes = written.as_ref().map_or(0, |span| span.length as u32);
-    let all = written
-        .and_then(|_| writer.request(out, ids[0], &capture, Some(ids[1]), &fetched.request_head, b""))
-        .and_then(|_| writer.metadata(out, ids[2], &capture, Some(ids[1]), &metadata));
+    let request = |_| match fetched.request_head.is_empty() && !record.entry.url.is_web() {
+        true => Ok(()),
+        false => writer.request(out, ids[0], &capture, Some(ids[1]), &fetched.request_head, b"").map(drop),
+    };
+    let all = written.and_then(request).and_then(|_| writer.metadata(out, ids[2], &capture, Some(ids[1]), &metadata));
     match all {
         Ok(_) => {
             record.digest = Some(digest.0);

@@ -72,7 +72,7 @@ async fn serve(mut inbox: UnboundedReceiver<Command>, tools: Arc<Tools>, events:
                     });
                 }
                 Some(Command::Close(host)) => {
-                    tools.fetcher.close(&host);
+                    tools.protocols.close(&host);
                     let _ = events.send(Event::Closed(host));
                 }
                 None => return,

@@ -4,12 +4,11 @@
 //! becomes known to the log or to the parser is added in both.
 
 use rhumb_core::outcome::Outcome;
-use rhumb_core::page::{self, Extractor, MediaKind, Page, ParseOptions, RobotsDirectives, coding};
+use rhumb_core::page::{self, Extractor, MediaKind, Page, ParseOptions, coding};
 use rhumb_core::url::Normalizer;
 use rhumb_core::visit::{LinkKind, VisitRecord};
 use rhumb_store::Timestamp;
 use rhumb_store::warc::Digest;
-use rhumb_store::warc::http::HttpHead;
 use serde::Serialize;
 
 use crate::body::{Bodies, Capture};
@@ -60,7 +59,7 @@ pub struct Row {
     pub links: Option<Vec<RowLink>>,
     /// JSON-LD documents of the page, as written.
     pub structured: Option<Vec<String>>,
-    /// What the page asks of robots: noindex, nofollow, noarchive, nosnippet.
+    /// What the page and its server ask of robots: noindex, nofollow, noarchive, nosnippet, unavailable_after.
     pub robots: Vec<&'static str>,
     /// SHA-1 of the body on the wire, as the archive has it.
     pub digest: Option<String>,
@@ -102,7 +101,7 @@ pub struct RowLink {
     pub text: String,
     /// Its rel attribute.
     pub rel: Option<String>,
-    /// How it was marked up: a, area, link, frame, iframe, image, script, refresh, redirect, sitemap, listed, other.
+    /// How it was marked up: a, area, link, frame, iframe, image, script, refresh, redirect, sitemap, listed, entry, other.
     pub kind: &'static str,
     /// Whether the page does not vouch for it (nofollow, ugc, sponsored).
     pub nofollow: bool,
@@ -126,6 +125,8 @@ impl<'a> Maker<'a> {
     pub(crate) fn new(options: &'a Options, bodies: &'a Bodies) -> Maker<'a> {
         let mut parse = options.parse.clone();
         parse.extract.text = options.text;
+        parse.extract.main_text = options.text;
+        parse.extract.markdown = options.text;
         parse.detect_language = options.text;
         let normalizer = Normalizer::new(&options.normalize);
         Maker { options, bodies, parse, normalizer, extractor: Extractor::new(), page: Page::default() }
@@ -169,21 +170,20 @@ impl<'a> Maker<'a> {
         let content_type = Some(&*visit.media_type).filter(|t| !t.is_empty());
         let page = &mut self.page;
         page::parse_page_into(&mut self.extractor, &decoded.body, content_type, &self.parse, page);
-        let robots = page.robots_directives().and(said_in(&capture.head, &self.parse.extract.agent));
-        row.robots = words(robots);
         row.charset = some(page.charset);
-        row.language = page.best_language();
+        row.language = page.best_language().or(row.language.take());
         row.language3 = page.language.map(|l| l.code3);
         row.title = page.title.clone().filter(|t| !t.is_empty());
         row.description = page.description.clone();
         let own = self.normalizer.own_base(&visit.entry.url);
         let base = page.base.as_deref().and_then(|href| self.normalizer.base(href, Some(&own)).ok()).unwrap_or(own);
         let resolve = |href: &str| self.normalizer.normalize(href, Some(&base)).ok().map(String::from);
-        row.canonical = page.canonical.as_deref().and_then(resolve);
         // A page that wants no copies to be shown is told of, but not given away.
-        if self.options.text && !robots.noarchive {
-            let (text, markdown) = main_text(page);
-            (row.text, row.markdown, row.structured) = (text, markdown, structured(page));
+        if self.options.text && visit.directives.noarchive.is_none() {
+            let readable = !page.main_text.is_empty();
+            row.text = readable.then(|| page.main_text.clone());
+            row.markdown = readable.then(|| page.markdown.clone());
+            row.structured = (!page.structured.is_empty()).then(|| page.structured.clone());
         }
         if self.options.links {
             let links = page.links.iter().filter_map(|link| {
@@ -209,17 +209,6 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// Main text and Markdown of a parsed page: the place to change when the parser tells them apart from all text.
-fn main_text(page: &Page) -> (Option<String>, Option<String>) {
-    let readable = matches!(page.kind, MediaKind::Html | MediaKind::Xhtml | MediaKind::Text);
-    (readable.then(|| page.text.clone()), None)
-}
-
-/// JSON-LD of a parsed page: the place to change when the parser keeps it.
-fn structured(_page: &Page) -> Option<Vec<String>> {
-    None
-}
-
 /// What the log alone says.
 fn known(visit: &VisitRecord) -> Row {
     let redirect = visit.links.iter().find(|l| l.kind == LinkKind::Redirect);
@@ -235,6 +224,9 @@ fn known(visit: &VisitRecord) -> Row {
         seed: visit.entry.seed,
         media_type: some(&visit.media_type),
         title: some(&visit.title),
+        language: some(&visit.language),
+        canonical: visit.canonical.as_ref().map(|url| url.as_str().to_string()),
+        robots: visit.directives.iter().map(|(directive, _)| directive).collect(),
         digest: visit.digest.map(|d| Digest(d).to_string()),
         fingerprint: Some(visit.fingerprint).filter(|f| *f != 0).map(|f| format!("{f:016x}")),
         duplicate_of: visit.duplicate_of.as_deref().map(String::from),
@@ -256,7 +248,7 @@ fn logged_link(link: &rhumb_core::visit::Outlink) -> RowLink {
         text: link.text.to_string(),
         rel: None,
         kind: kind_name(link.kind),
-        nofollow: link.nofollow,
+        nofollow: link.rel.is_unvouched(),
     }
 }
 
@@ -273,49 +265,7 @@ fn kind_name(kind: LinkKind) -> &'static str {
         LinkKind::Redirect => "redirect",
         LinkKind::Sitemap => "sitemap",
         LinkKind::Listed => "listed",
+        LinkKind::Entry => "entry",
         LinkKind::Other => "other",
-    }
-}
-
-/// What the X-Robots-Tag headers say to everybody, or to us by name.
-fn said_in(head: &HttpHead, agent: &str) -> RobotsDirectives {
-    let tags = head.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("X-Robots-Tag"));
-    RobotsDirectives::of(tags.filter_map(|(_, value)| match value.split_once(':') {
-        Some((name, rest)) if !name.contains(',') && !name.trim().eq_ignore_ascii_case("unavailable_after") => {
-            name.trim().eq_ignore_ascii_case(agent).then_some(rest)
-        }
-        _ => Some(value.as_str()),
-    }))
-}
-
-fn words(robots: RobotsDirectives) -> Vec<&'static str> {
-    let all = [
-        (robots.noindex, "noindex"),
-        (robots.nofollow, "nofollow"),
-        (robots.noarchive, "noarchive"),
-        (robots.nosnippet, "nosnippet"),
-    ];
-    all.into_iter().filter(|(said, _)| *said).map(|(_, word)| word).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn robots_headers_speak_to_us_or_not() {
-        let check = |headers: &str, expected: &[&str]| {
-            let head = HttpHead::parse(format!("HTTP/1.1 200 OK\r\n{headers}\r\n").as_bytes());
-            assert_eq!(words(said_in(&head, "rhumb")), expected, "{headers}");
-        };
-        check("", &[]);
-        check("X-Robots-Tag: noindex\r\n", &["noindex"]);
-        check(
-            "x-robots-tag: noarchive, nosnippet\r\nX-Robots-Tag: none\r\n",
-            &["noindex", "nofollow", "noarchive", "nosnippet"],
-        );
-        check("X-Robots-Tag: otherbot: noindex\r\n", &[]);
-        check("X-Robots-Tag: RHUMB: noindex\r\n", &["noindex"]);
-        check("X-Robots-Tag: noindex, unavailable_after: 25 Jun 2030 15:00:00 PST\r\n", &["noindex"]);
     }
 }

@@ -213,6 +213,9 @@ pub struct CrawlArgs {
     /// Keep no WARC archive.
     #[arg(long, help_heading = MACHINE)]
     pub no_archive: bool,
+    /// Ask for no sitemaps.
+    #[arg(long, help_heading = WHAT)]
+    pub no_sitemaps: bool,
     /// Keep no text index.
     #[arg(long, help_heading = MACHINE)]
     pub no_index: bool,
@@ -570,6 +573,21 @@ pub enum BenchCommand {
         #[arg(long, default_value = "192MiB")]
         memory: Size,
         /// Where to put the runs [default: a temporary directory]
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
+    /// Near-duplicates: what is found of a labelled set, the cost of a sketch, look-ups among many pages.
+    NearDups {
+        /// Pages of the set that look-ups are measured in.
+        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..))]
+        pages: u64,
+        /// Pairs of each kind in the labelled set.
+        #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(10..))]
+        pairs: u64,
+        /// Memory for what is not yet on disk, batches and indices.
+        #[arg(long, default_value = "32MiB")]
+        memory: Size,
+        /// Where to put the set of pages [default: a temporary directory]
         #[arg(long)]
         dir: Option<PathBuf>,
     },

@@ -25,6 +25,10 @@ pub enum LinkTag {
     Source,
     /// `<embed src>`.
     Embed,
+    /// An entry of a feed.
+    Entry,
+    /// `<loc>` of a sitemap.
+    Loc,
 }
 
 impl LinkTag {
@@ -40,6 +44,8 @@ impl LinkTag {
             LinkTag::Script => "script",
             LinkTag::Source => "source",
             LinkTag::Embed => "embed",
+            LinkTag::Entry => "entry",
+            LinkTag::Loc => "loc",
         }
     }
 }
@@ -104,6 +110,22 @@ impl Links {
             flags: e.rel.flags,
             tag: e.tag,
         })
+    }
+
+    /// Adds a link as a format other than HTML finds it; the `rel` matters as it does there.
+    pub fn add(&mut self, href: &str, text: &str, rel: &str, tag: LinkTag) {
+        let rel = self.intern(rel);
+        self.push(href, rel, tag);
+        if !text.is_empty() {
+            self.set_text(self.entries.len() - 1, text);
+        }
+    }
+
+    /// Leaves out all but the first `len`; how many that were.
+    pub(super) fn truncate(&mut self, len: usize) -> usize {
+        let dropped = self.entries.len().saturating_sub(len);
+        self.entries.truncate(len);
+        dropped
     }
 
     pub(super) fn clear(&mut self) {

@@ -1,19 +1,23 @@
 //! Pages: from the bytes a server sent to text, links and what the page says about itself.
 //!
 //! The way of a body: `coding.rs` undoes Content-Encoding, `sniff.rs` decides what kind of thing it is, `encoding.rs` turns
-//! bytes into characters, `html.rs` walks over the tokens of `tokenize.rs` and fills a [`Page`]. `report.rs` is what
-//! `rhumb parse` prints. Reading order: this file, `html.rs`, `tokenize.rs`.
+//! bytes into characters, and the [`Format`] that claims the body fills a [`Page`]: for HTML that is `html.rs`, which walks over the
+//! tokens of `tokenize.rs`. `report.rs` is what `rhumb parse` prints. Reading order: this file, `format/mod.rs`, `html.rs`,
+//! `tokenize.rs`.
 //!
 //! Invariant: no input makes any of these fail, take more than linear time, or keep more memory than its bounds allow.
 //! A page that is broken is a page of which we understood less.
 
 mod charref;
 pub mod coding;
+mod directives;
 pub mod encoding;
 mod entities;
+pub mod format;
 mod gist;
 mod html;
 mod links;
+mod main_text;
 mod meta;
 mod report;
 #[cfg(test)]
@@ -25,10 +29,12 @@ mod tokenize;
 
 use std::ops::Range;
 
+pub use directives::{Channel, Directives, Obedience};
+pub use format::{Body, Format, Formats};
 pub use gist::Gist;
 pub use html::{ExtractOptions, Extractor};
 pub use links::{Link, LinkTag, Links};
-pub use meta::{Refresh, Rel, RobotsDirectives};
+pub use meta::{Refresh, Rel};
 pub use report::{ParseReport, ReportLink};
 pub use sniff::MediaKind;
 pub(crate) use text::cut;
@@ -42,11 +48,40 @@ pub struct Heading {
     pub span: Range<usize>,
 }
 
+/// A meta element that speaks to robots.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MetaRobots {
+    /// Its `content`.
+    pub content: String,
+    /// Whether it names our agent instead of all robots.
+    pub for_agent: bool,
+}
+
+/// What a feed or sitemap says of one of its links.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Hint {
+    /// Which of [`Page::links`].
+    pub link: usize,
+    /// When it changed, as written; [`crate::dates::parse`] reads it.
+    pub lastmod: Option<String>,
+    /// How often it changes.
+    pub changefreq: Option<String>,
+    /// From 0 to 1.
+    pub priority: Option<f32>,
+}
+
+/// Pieces of structured data kept of one page.
+const STRUCTURED_MAX: usize = 32;
+/// Bytes of structured data kept of one page.
+const STRUCTURED_BYTES_MAX: usize = 256 << 10;
+
 /// What was found on a page.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Page {
     /// What kind of thing the body was.
     pub kind: MediaKind,
+    /// The name of the format that it was read as; empty when nobody could read it.
+    pub format: &'static str,
     /// The character encoding it was read in; empty when it was not text.
     pub charset: &'static str,
     /// The first `<title>`, collapsed.
@@ -59,6 +94,10 @@ pub struct Page {
     pub links_dropped: usize,
     /// The visible text: blocks on lines of their own, white space collapsed.
     pub text: String,
+    /// The main text: `text` without menus, sidebars, footers and their like, when asked for.
+    pub main_text: String,
+    /// The main text as CommonMark, when asked for.
+    pub markdown: String,
     /// The headings in `text`, in order.
     pub headings: Vec<Heading>,
     /// The outermost emphasised spans (b, strong, em, i, mark) of `text`, in order.
@@ -68,7 +107,7 @@ pub struct Page {
     /// The language found in the text, when asked for.
     pub language: Option<Language>,
     /// The contents of `<meta name=robots>` and of those that name our agent.
-    pub meta_robots: Vec<String>,
+    pub meta_robots: Vec<MetaRobots>,
     /// The first `<link rel=canonical>`, as written.
     pub canonical: Option<String>,
     /// The first `<meta name=description>`, collapsed.
@@ -81,6 +120,12 @@ pub struct Page {
     pub gist: Gist,
     /// Whether a bound cut something off.
     pub truncated: bool,
+    /// What a feed or sitemap says of its links, in their order.
+    pub hints: Vec<Hint>,
+    /// Structured data (JSON-LD) as written, each piece a JSON document.
+    pub structured: Vec<String>,
+    /// What of it could not be read, in a few words.
+    pub trouble: Option<String>,
 }
 
 /// A language, as ISO 639 names it.
@@ -120,8 +165,17 @@ impl Page {
     }
 
     /// What the page's robots meta elements ask of us, taken together.
-    pub fn robots_directives(&self) -> RobotsDirectives {
-        RobotsDirectives::of(self.meta_robots.iter().map(String::as_str))
+    pub fn directives(&self) -> Directives {
+        let mut all = Directives::default();
+        self.meta_robots.iter().for_each(|m| all.read_meta(&m.content, m.for_agent));
+        all
+    }
+
+    /// The language that the page declares, as two or three letters.
+    pub fn declared_language(&self) -> Option<String> {
+        let declared = self.html_lang.as_deref().and_then(|tag| tag.split(['-', '_']).next())?.to_ascii_lowercase();
+        let is_code = (2..=3).contains(&declared.len()) && declared.bytes().all(|b| b.is_ascii_lowercase());
+        is_code.then_some(declared)
     }
 
     /// The headings with their text.
@@ -134,26 +188,37 @@ impl Page {
         self.emphasis.iter().map(|span| &self.text[span.clone()])
     }
 
+    /// Keeps a piece of structured data, if it is JSON and there is room; whether it was kept.
+    pub fn keep_structured(&mut self, json: &str) -> bool {
+        let json = json.trim();
+        let bytes: usize = self.structured.iter().map(String::len).sum();
+        let fits = self.structured.len() < STRUCTURED_MAX && bytes + json.len() <= STRUCTURED_BYTES_MAX;
+        let kept = fits && serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok();
+        if kept {
+            self.structured.push(json.to_owned());
+        }
+        kept
+    }
+
     /// The language: as detected if that is reliable, else as `<html lang>` says, else as detected after all.
     pub fn best_language(&self) -> Option<String> {
-        let declared = self.html_lang.as_deref().and_then(|tag| tag.split(['-', '_']).next());
-        let declared = declared.map(str::to_ascii_lowercase);
-        let declared =
-            declared.filter(|code| (2..=3).contains(&code.len()) && code.bytes().all(|b| b.is_ascii_lowercase()));
         match self.language {
             Some(found) if found.is_reliable => Some(found.code.to_owned()),
-            found => declared.or(found.map(|l| l.code.to_owned())),
+            found => self.declared_language().or(found.map(|l| l.code.to_owned())),
         }
     }
 
     /// Forgets everything but its memory.
     pub fn clear(&mut self) {
-        let Page { mut links, mut text, mut headings, mut emphasis, .. } = std::mem::take(self);
+        let Page { mut links, mut text, mut main_text, mut markdown, mut headings, mut emphasis, .. } =
+            std::mem::take(self);
         links.clear();
         text.clear();
+        main_text.clear();
+        markdown.clear();
         headings.clear();
         emphasis.clear();
-        *self = Page { links, text, headings, emphasis, ..Page::default() };
+        *self = Page { links, text, main_text, markdown, headings, emphasis, ..Page::default() };
     }
 }
 
@@ -164,7 +229,7 @@ pub fn parse_page(bytes: &[u8], content_type: Option<&str>, options: &ParseOptio
     page
 }
 
-/// Parses a decoded body into a page that is cleared first, with an extractor that keeps its memory.
+/// Parses a decoded body with the formats known here into a page that is cleared first, with an extractor that keeps its memory.
 pub fn parse_page_into(
     extractor: &mut Extractor,
     bytes: &[u8],
@@ -172,31 +237,8 @@ pub fn parse_page_into(
     options: &ParseOptions,
     page: &mut Page,
 ) {
-    let kind = sniff::sniff(bytes, content_type, options.nosniff);
-    let charset = content_type.and_then(sniff::charset_of);
-    match kind {
-        MediaKind::Html | MediaKind::Xhtml => {
-            let (html, name) = encoding::decode_html(bytes, charset, options.tld.as_deref());
-            extractor.extract_markup(&html, &options.extract, kind == MediaKind::Xhtml, page);
-            page.charset = name;
-        }
-        MediaKind::Text | MediaKind::Xml => {
-            page.clear();
-            let (text, name) = encoding::decode_text(bytes, charset, options.tld.as_deref());
-            let kept = text::cut(&text, options.extract.text_bytes_max);
-            page.truncated = kept.len() < text.len();
-            page.charset = name;
-            if kind == MediaKind::Text && options.extract.text {
-                page.text.push_str(kept);
-            }
-            page.gist = extractor.gist_of_text(kept);
-        }
-        MediaKind::Image | MediaKind::Pdf | MediaKind::Media | MediaKind::Archive | MediaKind::Binary => page.clear(),
-    }
-    page.kind = kind;
-    if options.detect_language {
-        page.language = detect_language(&page.text);
-    }
+    let body = Body::new(bytes, content_type, options.nosniff);
+    Formats::default().read_into(&body, extractor, options, page);
 }
 
 /// The language that a text is written in, judged by its beginning.

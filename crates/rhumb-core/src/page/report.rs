@@ -15,6 +15,10 @@ use super::{Page, Refresh};
 pub struct ParseReport {
     /// What kind of thing the body was.
     pub kind: MediaKind,
+    /// The format that it was read as; empty when nobody could read it.
+    pub format: String,
+    /// What of it could not be read.
+    pub trouble: Option<String>,
     /// The title.
     pub title: Option<String>,
     /// The document base: `<base href>` resolved, or the page's own address.
@@ -41,6 +45,8 @@ pub struct ParseReport {
     pub hreflang: Vec<ReportAlternate>,
     /// Headings.
     pub headings: Vec<ReportHeading>,
+    /// Structured data (JSON-LD), each piece a JSON document as written.
+    pub structured: Vec<String>,
     /// Links left out because a bound was reached.
     pub links_dropped: usize,
     /// Whether any bound cut something off.
@@ -86,6 +92,8 @@ impl ParseReport {
             |href: &str| base.join(href).ok().filter(|u| matches!(u.scheme(), "http" | "https")).map(String::from);
         ParseReport {
             kind: page.kind,
+            format: page.format.to_owned(),
+            trouble: page.trouble.clone(),
             title: page.title.clone(),
             links: page
                 .links
@@ -103,7 +111,7 @@ impl ParseReport {
             charset: (!page.charset.is_empty()).then(|| page.charset.to_owned()),
             language: page.best_language(),
             html_lang: page.html_lang.clone(),
-            meta_robots: page.meta_robots.clone(),
+            meta_robots: page.meta_robots.iter().map(|m| m.content.clone()).collect(),
             canonical: page.canonical.as_deref().and_then(resolve),
             description: page.description.clone(),
             refresh: page.refresh.as_ref().and_then(|r| Some(Refresh { delay_s: r.delay_s, href: resolve(&r.href)? })),
@@ -113,6 +121,7 @@ impl ParseReport {
                 .filter_map(|(lang, href)| Some(ReportAlternate { lang: lang.clone(), url: resolve(href)? }))
                 .collect(),
             headings: page.headings().map(|(level, text)| ReportHeading { level, text: text.to_owned() }).collect(),
+            structured: page.structured.clone(),
             links_dropped: page.links_dropped,
             truncated: page.truncated,
             base: base.into(),

@@ -6,6 +6,8 @@
 //!
 //! Invariant: only the first [`HEADER_BYTES`] are looked at.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 /// What a body is, as far as we treat it differently.
@@ -17,9 +19,15 @@ pub enum MediaKind {
     Html,
     /// HTML in XML's clothes.
     Xhtml,
-    /// Any other XML: feeds, sitemaps, SVG.
+    /// A feed: RSS, Atom or JSON Feed.
+    Feed,
+    /// A sitemap or an index of them.
+    Sitemap,
+    /// Any other XML, such as SVG.
     Xml,
-    /// Text without markup, or with markup that we do not read: plain text, JSON, scripts, style sheets.
+    /// JSON that is no feed.
+    Json,
+    /// Text without markup, or with markup that we do not read: plain text, scripts, style sheets.
     Text,
     /// An image.
     Image,
@@ -38,9 +46,18 @@ pub const HEADER_BYTES: usize = 1445;
 
 /// Decides what a body is. `nosniff`: the server forbade guessing, so what it declared holds.
 pub fn sniff(body: &[u8], content_type: Option<&str>, nosniff: bool) -> MediaKind {
-    let header = &body[..body.len().min(HEADER_BYTES)];
+    sniff_declared(body, content_type, nosniff).0
+}
+
+/// The same, with the declared type in lower case and without parameters.
+pub fn sniff_declared<'a>(body: &[u8], content_type: Option<&'a str>, nosniff: bool) -> (MediaKind, Cow<'a, str>) {
     let essence = content_type.map(essence_of).unwrap_or_default();
-    match essence.as_str() {
+    (judge(body, content_type, &essence, nosniff), essence)
+}
+
+fn judge(body: &[u8], content_type: Option<&str>, essence: &str, nosniff: bool) -> MediaKind {
+    let header = &body[..body.len().min(HEADER_BYTES)];
+    match essence {
         "" | "unknown/unknown" | "application/unknown" | "*/*" => return guess(header, !nosniff),
         // Servers that know no better call everything this.
         "application/octet-stream" if !nosniff && content_type.is_some_and(|t| !t.contains(';')) => {
@@ -48,18 +65,34 @@ pub fn sniff(body: &[u8], content_type: Option<&str>, nosniff: bool) -> MediaKin
         }
         _ => {}
     }
-    let declared = declared(&essence);
+    let declared = declared(essence);
     if nosniff {
         return declared;
     }
+    let plain = essence == "text/plain";
     match declared {
-        MediaKind::Html | MediaKind::Text => match magic(header) {
+        MediaKind::Html | MediaKind::Text | MediaKind::Json => match magic(header) {
             Some(found) => found,
-            None if declared == MediaKind::Html && is_feed(header) => MediaKind::Xml,
-            None if essence == "text/plain" && looks_binary(header) => MediaKind::Binary,
+            None if declared == MediaKind::Json => {
+                if is_json_feed(header) {
+                    MediaKind::Feed
+                } else {
+                    MediaKind::Json
+                }
+            }
+            None if declared == MediaKind::Html || plain => match root(header) {
+                Some(found) => found,
+                None if plain && looks_binary(header) => MediaKind::Binary,
+                None => declared,
+            },
             None => declared,
         },
-        MediaKind::Xml if memchr::memmem::find(header, b"<html").is_some() && !is_feed(header) => MediaKind::Xhtml,
+        MediaKind::Feed | MediaKind::Xml => match root(header) {
+            Some(found) => found,
+            None if declared == MediaKind::Feed && is_page(header) => MediaKind::Html,
+            None if memchr::memmem::find(header, b"<html").is_some() => MediaKind::Xhtml,
+            None => declared,
+        },
         other => other,
     }
 }
@@ -92,10 +125,14 @@ pub fn charset_of(content_type: &str) -> Option<&str> {
 }
 
 /// `text/html` of `Text/HTML; charset=x`; nothing when it is no type at all.
-fn essence_of(content_type: &str) -> String {
-    let essence = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+fn essence_of(content_type: &str) -> Cow<'_, str> {
+    let essence = content_type.split(';').next().unwrap_or("").trim();
     let is_type = essence.split_once('/').is_some_and(|(t, s)| !t.is_empty() && !s.is_empty());
-    if is_type { essence } else { String::new() }
+    match essence {
+        _ if !is_type => Cow::Borrowed(""),
+        lower if !lower.bytes().any(|b| b.is_ascii_uppercase()) => Cow::Borrowed(lower),
+        mixed => Cow::Owned(mixed.to_ascii_lowercase()),
+    }
 }
 
 fn declared(essence: &str) -> MediaKind {
@@ -103,14 +140,14 @@ fn declared(essence: &str) -> MediaKind {
     match (top, sub) {
         (_, "html") => MediaKind::Html,
         ("application", "xhtml+xml" | "vnd.wap.xhtml+xml") => MediaKind::Xhtml,
+        ("application", "rss+xml" | "atom+xml" | "feed+json") => MediaKind::Feed,
         ("text" | "application", "xml") => MediaKind::Xml,
         (_, sub) if sub.ends_with("+xml") => MediaKind::Xml,
+        (_, sub) if sub == "json" || sub.ends_with("+json") => MediaKind::Json,
         ("text", _) => MediaKind::Text,
-        (_, sub) if sub.ends_with("+json") => MediaKind::Text,
-        (
-            "application",
-            "json" | "ld+json" | "javascript" | "ecmascript" | "x-javascript" | "x-ndjson" | "yaml" | "toml" | "rtf",
-        ) => MediaKind::Text,
+        ("application", "javascript" | "ecmascript" | "x-javascript" | "x-ndjson" | "yaml" | "toml" | "rtf") => {
+            MediaKind::Text
+        }
         ("application", "pdf" | "x-pdf") => MediaKind::Pdf,
         ("image", _) => MediaKind::Image,
         ("audio" | "video" | "font", _) | ("application", "ogg") => MediaKind::Media,
@@ -127,13 +164,16 @@ fn guess(header: &[u8], scriptable: bool) -> MediaKind {
     if scriptable && is_html(body) {
         return MediaKind::Html;
     }
+    if let Some(found) = root(header) {
+        return found;
+    }
     if starts_with(body, b"<?xml") {
         return if memchr::memmem::find(header, b"<html").is_some() { MediaKind::Xhtml } else { MediaKind::Xml };
     }
     match magic(header) {
         Some(MediaKind::Pdf) if !scriptable => MediaKind::Binary,
         Some(found) => found,
-        None if is_feed(header) => MediaKind::Xml,
+        None if is_json_feed(header) => MediaKind::Feed,
         None if looks_binary(header) => MediaKind::Binary,
         None => MediaKind::Text,
     }
@@ -161,6 +201,12 @@ fn is_html(body: &[u8]) -> bool {
     ];
     let ends = |i: usize| body.get(i).is_some_and(|b| matches!(b, b' ' | b'>' | b'\t' | b'\n' | b'\r'));
     body.starts_with(b"<!--") || TAGS.iter().any(|tag| starts_with(body, tag) && ends(tag.len()))
+}
+
+/// Whether this is a page, and no comment in front of whatever it is.
+fn is_page(header: &[u8]) -> bool {
+    let body = skip_bom_and_space(header);
+    !body.starts_with(b"<!--") && is_html(body)
 }
 
 /// Formats known by their first bytes.
@@ -203,9 +249,17 @@ fn magic(header: &[u8]) -> Option<MediaKind> {
     PATTERNS.iter().find(|(bytes, _)| header.starts_with(bytes)).map(|(_, kind)| *kind)
 }
 
-/// Whether the root element, behind comments and declarations, is that of a feed.
-fn is_feed(header: &[u8]) -> bool {
-    let mut rest = skip_bom_and_space(header);
+/// What the root element, behind comments and declarations, makes of a body, if it is that of a feed or a sitemap.
+fn root(header: &[u8]) -> Option<MediaKind> {
+    // UTF-16 without its zeros is all that is needed to read names.
+    let narrow: Vec<u8>;
+    let mut rest = match header {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [b'<', 0, ..] | [0, b'<', ..] => {
+            narrow = header.iter().copied().filter(|&b| b != 0 && b < 0x80).collect();
+            narrow.trim_ascii_start()
+        }
+        _ => skip_bom_and_space(header),
+    };
     loop {
         let end: &[u8] = match rest {
             [b'<', b'!', b'-', b'-', ..] => b"-->",
@@ -213,10 +267,29 @@ fn is_feed(header: &[u8]) -> bool {
             [b'<', b'?', ..] => b"?>",
             _ => break,
         };
-        let Some(i) = memchr::memmem::find(rest, end) else { return false };
-        rest = rest[i + end.len()..].trim_ascii_start();
+        rest = rest[memchr::memmem::find(rest, end)? + end.len()..].trim_ascii_start();
     }
-    rest.starts_with(b"<rss") || rest.starts_with(b"<feed") || rest.starts_with(b"<rdf:RDF")
+    let rest = rest.strip_prefix(b"<")?;
+    let name = &rest[..rest.iter().position(|b| matches!(b, b'>' | b'/') || b.is_ascii_whitespace())?];
+    let local = &name[memchr::memrchr(b':', name).map_or(0, |at| at + 1)..];
+    match local.to_ascii_lowercase().as_slice() {
+        b"rss" | b"feed" => Some(MediaKind::Feed),
+        b"rdf" if memchr::memmem::find(header, b"purl.org/rss/").is_some() || is_rdf_feed(rest) => {
+            Some(MediaKind::Feed)
+        }
+        b"urlset" | b"sitemapindex" => Some(MediaKind::Sitemap),
+        _ => None,
+    }
+}
+
+/// RDF is used for other things as well. Without the name space that everybody uses, the channel gives an RSS away.
+fn is_rdf_feed(rest: &[u8]) -> bool {
+    memchr::memmem::find(rest, b"<channel").is_some() || memchr::memmem::find(rest, b"channel.netscape.com").is_some()
+}
+
+/// Whether a JSON document says early that it is a feed.
+fn is_json_feed(header: &[u8]) -> bool {
+    skip_bom_and_space(header).starts_with(b"{") && memchr::memmem::find(header, b"jsonfeed.org").is_some()
 }
 
 /// Whether there are bytes that text does not contain. UTF-16 announces itself.
@@ -254,11 +327,25 @@ mod tests {
         check(b"\xef\xbb\xbf<html>", None, false, Html);
         check(b"<html>", None, true, Text);
         check(b"<htmlx>", None, false, Text);
-        check(b"<?xml version='1.0'?><urlset>", None, false, Xml);
+        check(b"<?xml version='1.0'?><urlset>", None, false, Sitemap);
+        check(b"<?xml version='1.0'?><s:sitemapindex>", Some("text/plain"), false, Sitemap);
+        check(b"<?xml version='1.0'?><svg>", None, false, Xml);
         check(b"<?xml version='1.0'?><html>", None, false, Xhtml);
-        check(b"<?xml version='1.0'?><!-- x --><rss>", Some("text/html"), false, Xml);
+        check(b"<?xml version='1.0'?><!-- x --><rss>", Some("text/html"), false, Feed);
+        check(b"<!DOCTYPE rss SYSTEM 'x'><rss version='0.91'>", Some("text/xml; charset=x"), false, Feed);
+        check(b"<rdf:RDF xmlns='http://purl.org/rss/1.0/'>", Some("application/rdf+xml"), false, Feed);
+        check(b"<rdf:RDF xmlns:foaf='x'>", Some("application/rdf+xml"), false, Xml);
+        check(b"\xff\xfe<\0r\0s\0s\0>\0", Some("application/xml"), false, Feed);
+        check(b"<!DOCTYPE html><html>", Some("application/rss+xml"), false, Html);
+        check(b"<!-- long", Some("application/rss+xml"), false, Feed);
+        check(b"<rss>", Some("text/x-thing"), false, Text);
+        check(b"{\"version\":\"https:\\/\\/jsonfeed.org\\/version\\/1\"}", Some("application/json"), false, Feed);
+        check(b"{\"version\": \"https://jsonfeed.org/version/1\"}", None, false, Feed);
+        check(b"{}", Some("application/feed+json"), false, Feed);
+        check(b"{}", Some("application/ld+json"), false, Json);
+        check(b"{}", Some("text/json"), false, Json);
         check(b"<html>", Some("application/xhtml+xml"), false, Xhtml);
-        check(b"<feed>", Some("application/atom+xml"), false, Xml);
+        check(b"<feed>", Some("application/atom+xml"), false, Feed);
         check(b"%PDF-1.7", Some("text/html"), false, Pdf);
         check(b"%PDF-1.7", Some("text/html"), true, Html);
         check(b"%PDF-1.7", Some("application/octet-stream"), false, Pdf);
@@ -266,7 +353,7 @@ mod tests {
         check(b"RIFF\0\0\0\0WEBP", None, false, Image);
         check(b"\0\0\0\x18ftypmp42", None, false, Media);
         check(b"PK\x03\x04", Some("application/zip"), false, Archive);
-        check(b"{}", Some("application/json"), false, Text);
+        check(b"{}", Some("application/json"), false, Json);
         check(b"x", Some("nonsense"), false, Text);
         check(b"x", Some("application/x-thing"), false, Binary);
         check(b"\x01\x02", None, false, Binary);

@@ -1,30 +1,28 @@
-//! Sitemaps: the URLs that a host says it has. XML (urlset and sitemapindex), plain text, RSS and Atom; gzip or not.
+//! Sitemaps: the URLs that a host says it has. XML (urlset and sitemapindex), plain text, feeds; gzip or not.
 //!
 //! Invariant: whatever the input, reading ends, takes time linear in the bytes read and memory within [`SitemapLimits`], and never
 //! panics. Nothing is fetched, expanded or defined while reading: a document type declaration ends it, so that there are no entities
 //! but the five of XML and characters by number. What was read before trouble is kept, and every trouble has a [`Trouble`] name.
 //!
-//! The way of the bytes: `source.rs` undoes gzip and the encoding, a piece at a time; `xml.rs` cuts the text into tags and text;
-//! `walk.rs` knows what the tags mean; `fields.rs` judges what an entry says about itself. Read `walk.rs` first. `level.rs` is about
-//! another question: how many sitemaps a crawl follows.
-//!
-//! The tokenizer is our own because it reads sitemaps as they are, not as XML should be (a bare `&`, tags that do not match), counts
-//! what it reads while it reads it, and looks at no attribute but two: there is no namespace to resolve and no duplicate to look for,
-//! which is where general parsers were slow or large.
+//! The way of the bytes: `crate::xml` undoes gzip and the encoding, a piece at a time, and cuts the text into tags and text; `walk.rs`
+//! knows what the tags mean; `fields.rs` judges what an entry says about itself. Read `walk.rs` first. Feeds are read by
+//! [`crate::feed`]. `level.rs` is about another question: how many sitemaps a crawl follows.
 
 mod fields;
+mod hint;
 mod level;
-mod source;
 mod walk;
-mod xml;
 
 use std::fmt;
 use std::io::Read;
 
 use serde::Serialize;
 
+pub use hint::{Before, Hint, Trust};
 pub use level::{SITEMAPS_MAX, SitemapLevel};
-use source::Source;
+pub(crate) use walk::feed as read_feed;
+
+use crate::xml::{Place, Source};
 
 /// How much a sitemap may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +70,7 @@ pub enum SitemapKind {
     Index,
     /// One address a line.
     Text,
-    /// RSS or Atom.
+    /// RSS, Atom or JSON Feed.
     Feed,
 }
 
@@ -242,12 +240,26 @@ const FOUND_BYTES_MAX: usize = 80;
 impl Sitemap {
     /// Reads a sitemap, gzip or not, a piece at a time.
     pub fn read(input: impl Read, limits: &SitemapLimits) -> Sitemap {
+        Sitemap::read_at(input, None, limits)
+    }
+
+    /// The same for one that was found at `own`, to which the addresses of a feed may be relative.
+    pub fn read_at(input: impl Read, own: Option<&str>, limits: &SitemapLimits) -> Sitemap {
         let mut sitemap = Sitemap::default();
-        walk::walk(&mut Source::new(input, limits), limits, &mut sitemap);
+        let own = own.and_then(|own| url::Url::parse(own).ok());
+        walk::walk(&mut Source::new(input, limits), own.as_ref(), limits, &mut sitemap);
         sitemap
     }
 
-    fn problem(&mut self, limits: &SitemapLimits, place: Place, error: Trouble, found: &str) {
+    /// What is wrong, in one line that begins with what it is wrong with.
+    pub fn in_words(&self, what: &str) -> Option<String> {
+        let last = self.errors.last()?;
+        let more = self.errors.len() as u64 + self.errors_untold - 1;
+        let more = if more > 0 { format!(" ({more} more problems)") } else { String::new() };
+        Some(format!("{what}: {}: {last}{more}", last.error.name()))
+    }
+
+    pub(crate) fn problem(&mut self, limits: &SitemapLimits, place: Place, error: Trouble, found: &str) {
         if self.errors.len() >= limits.problems_max {
             self.errors_untold += 1;
             return;
@@ -255,13 +267,6 @@ impl Sitemap {
         let found = crate::page::cut(found, FOUND_BYTES_MAX).to_owned();
         self.errors.push(SitemapProblem { error, line: place.line, offset: place.offset, found });
     }
-}
-
-/// A place in the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    line: u64,
-    offset: u64,
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ fn kinds() {
         ),
         Some(SitemapKind::Feed),
         &[a],
-        &[],
+        &[Trouble::BadLastmod],
     );
     check(
         &format!(
@@ -80,7 +80,8 @@ fn kinds() {
     check("<!DOCTYPE html><html>", None, &[], &[Trouble::Doctype]);
     check("<html><body>404", None, &[], &[Trouble::NotASitemap]);
     check("", None, &[], &[Trouble::NotASitemap]);
-    check("{\"items\":[]}", None, &[], &[Trouble::BadLoc, Trouble::NotASitemap]);
+    check("{\"items\":[]}", None, &[], &[Trouble::NotASitemap]);
+    check(&format!("# a comment\n\n{a}\n#\n"), Some(SitemapKind::Text), &[a], &[]);
     check(&"x\n".repeat(100), None, &[], &[Trouble::NotASitemap]);
 }
 

@@ -5,22 +5,37 @@
 
 use std::io::Read;
 
-use super::source::Source;
-use super::xml::{Token, Tokens, unescape};
-use super::{Place, Sitemap, SitemapKind, SitemapLimits, SitemapUrl, Trouble, fields};
+use super::{Sitemap, SitemapKind, SitemapLimits, SitemapUrl, Trouble, fields};
+use crate::feed::{self, Feed, FeedOptions};
 use crate::url::Url;
+use crate::xml::{Place, Source, Token, Tokens, fingerprint, split};
 
 /// So many lines of a plain file without one address, and it is not a sitemap.
 const LINES_TRIED: u32 = 20;
 
-/// Reads all there is.
-pub(super) fn walk<R: Read>(source: &mut Source<R>, limits: &SitemapLimits, sitemap: &mut Sitemap) {
-    while source.peek().is_some_and(|b| b.is_ascii_whitespace()) {
-        source.consume(1);
-    }
+/// Reads all there is. Addresses in feeds may be relative to `own`; those of sitemaps may not.
+pub(super) fn walk<R: Read>(
+    source: &mut Source<R>,
+    own: Option<&url::Url>,
+    limits: &SitemapLimits,
+    sitemap: &mut Sitemap,
+) {
+    source.skip_space();
     let place = source.place();
+    let plain = FeedOptions { words: false, ..FeedOptions::default() };
     match source.peek() {
-        Some(b'<') => xml(source, limits, sitemap),
+        Some(b'<') => {
+            let mut feed = Feed::default();
+            match xml(source, own, limits, &plain, sitemap, &mut feed) {
+                Root::Feed => *sitemap = feed.listing,
+                Root::Sitemap => {}
+            }
+        }
+        Some(b'{') => {
+            let mut feed = Feed::default();
+            feed::read_json(source, own, limits, &plain, &mut feed);
+            *sitemap = feed.listing;
+        }
         Some(_) => text(source, limits, sitemap),
         None => {
             let trouble = source.trouble().unwrap_or(Trouble::NotASitemap);
@@ -29,10 +44,33 @@ pub(super) fn walk<R: Read>(source: &mut Source<R>, limits: &SitemapLimits, site
     }
 }
 
+/// Reads a feed in XML; anything else is trouble.
+pub(crate) fn feed<R: Read>(
+    source: &mut Source<R>,
+    own: Option<&url::Url>,
+    limits: &SitemapLimits,
+    options: &FeedOptions,
+    feed: &mut Feed,
+) {
+    let mut sitemap = Sitemap::default();
+    let place = source.place();
+    match xml(source, own, limits, options, &mut sitemap, feed) {
+        Root::Feed => {}
+        Root::Sitemap if sitemap.kind.is_some() => feed.listing.problem(limits, place, Trouble::NotASitemap, ""),
+        Root::Sitemap => feed.listing = sitemap,
+    }
+}
+
+/// Who reads what is behind the root.
+enum Root {
+    Sitemap,
+    Feed,
+}
+
 /// What an open element is to us.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    Root(SitemapKind),
+    Root,
     Entry,
     Field(Field),
     Other,
@@ -62,21 +100,44 @@ struct Walk<'a, 's, R: Read> {
     draft: Option<Draft>,
 }
 
-fn xml<R: Read>(source: &mut Source<R>, limits: &SitemapLimits, sitemap: &mut Sitemap) {
-    let tokens = Tokens::new(source, limits);
+fn xml<R: Read>(
+    source: &mut Source<R>,
+    own: Option<&url::Url>,
+    limits: &SitemapLimits,
+    options: &FeedOptions,
+    sitemap: &mut Sitemap,
+    feed: &mut Feed,
+) -> Root {
+    let tokens = Tokens::new(source, limits, feed::ATTRIBUTES);
     let mut walk = Walk { tokens, limits, sitemap, open: Vec::new(), prefix: Vec::new(), draft: None };
-    if let Err(trouble) = walk.run() {
-        walk.problem(trouble);
+    match walk.run() {
+        Ok(None) => {}
+        Ok(Some(Feeds { empty })) => {
+            let mut before = std::mem::take(walk.sitemap);
+            feed.listing.errors.append(&mut before.errors);
+            feed::read_xml(&mut walk.tokens, own, limits, options, feed, empty);
+            return Root::Feed;
+        }
+        Err(trouble) => walk.problem(trouble),
     }
     // What was whole of the entry in which reading ended counts.
     let _ = walk.finish_entry(true);
+    Root::Sitemap
+}
+
+/// The root is that of a feed, and perhaps there is nothing in it.
+struct Feeds {
+    empty: bool,
 }
 
 impl<R: Read> Walk<'_, '_, R> {
-    /// To the end, or to what ends it.
-    fn run(&mut self) -> Result<(), Trouble> {
+    /// To the end, to what ends it, or to the root of a feed.
+    fn run(&mut self) -> Result<Option<Feeds>, Trouble> {
         loop {
             match self.tokens.next() {
+                Token::Start { empty } if self.sitemap.kind.is_none() && is_feed(&self.tokens.name) => {
+                    return Ok(Some(Feeds { empty }));
+                }
                 Token::Start { empty } => {
                     self.start()?;
                     if empty {
@@ -87,7 +148,7 @@ impl<R: Read> Walk<'_, '_, R> {
                 Token::Text => {}
                 Token::Trouble(trouble) => self.problem(trouble),
                 Token::Fatal(trouble) => return Err(trouble),
-                Token::Over if self.open.is_empty() && self.sitemap.kind.is_some() => return Ok(()),
+                Token::Over if self.open.is_empty() && self.sitemap.kind.is_some() => return Ok(None),
                 Token::Over if self.sitemap.kind.is_none() => return Err(Trouble::NotASitemap),
                 Token::Over => return Err(Trouble::EndsEarly),
             }
@@ -114,23 +175,18 @@ impl<R: Read> Walk<'_, '_, R> {
                     SitemapKind::Urlset
                 } else if is("sitemapindex") {
                     SitemapKind::Index
-                } else if is("rss") || is("feed") || is("rdf") {
-                    SitemapKind::Feed
                 } else {
                     self.tokens.found = String::from_utf8_lossy(&self.tokens.name).into_owned();
                     return Err(Trouble::NotASitemap);
                 };
                 self.sitemap.kind = Some(kind);
-                // RSS of the RDF kind has a prefix at its root and none at its items.
-                self.prefix = if is("rdf") { Vec::new() } else { prefix.to_vec() };
-                Role::Root(kind)
+                self.prefix = prefix.to_vec();
+                Role::Root
             }
-            Some(Role::Root(SitemapKind::Feed)) if is("channel") => Role::Root(SitemapKind::Feed),
-            Some(Role::Root(SitemapKind::Urlset)) if ours && is("url") => Role::Entry,
-            Some(Role::Root(SitemapKind::Index)) if ours && is("sitemap") => Role::Entry,
-            Some(Role::Root(SitemapKind::Feed)) if ours && (is("item") || is("entry")) => Role::Entry,
-            Some(Role::Entry) if self.sitemap.kind == Some(SitemapKind::Feed) => {
-                field(&[("link", Field::Loc), ("pubdate", Field::Lastmod), ("updated", Field::Lastmod)])
+            Some(Role::Root)
+                if ours && is(if self.sitemap.kind == Some(SitemapKind::Index) { "sitemap" } else { "url" }) =>
+            {
+                Role::Entry
             }
             Some(Role::Entry) => field(&[
                 ("loc", Field::Loc),
@@ -145,16 +201,11 @@ impl<R: Read> Walk<'_, '_, R> {
         }
         match role {
             Role::Entry => self.draft = Some(Draft { place: self.tokens.place, fields: Default::default() }),
-            Role::Field(field) => {
+            Role::Field(_) => {
                 self.tokens.text.clear();
                 self.tokens.keeps = true;
-                let alternate = self.tokens.rel.is_empty() || self.tokens.rel.eq_ignore_ascii_case(b"alternate");
-                if field == Field::Loc && self.sitemap.kind == Some(SitemapKind::Feed) && alternate {
-                    // Atom has its addresses in attributes, RSS in text.
-                    self.tokens.text = unescape(&self.tokens.href);
-                }
             }
-            Role::Root(_) | Role::Other => {}
+            Role::Root | Role::Other => {}
         }
         self.open.push((fingerprint(&self.tokens.name), role));
         Ok(())
@@ -216,9 +267,8 @@ impl<R: Read> Walk<'_, '_, R> {
         if self.sitemap.urls.len() >= self.limits.urls_max {
             return Err(Trouble::TooManyUrls);
         }
-        let feed = self.sitemap.kind == Some(SitemapKind::Feed);
         let lastmod = self.judged(place, lastmod, Trouble::BadLastmod, |t| {
-            (t.len() <= 64 && (feed || fields::is_date(t))).then(|| t.to_owned())
+            (t.len() <= 64 && crate::dates::w3c(t).is_some()).then(|| t.to_owned())
         });
         let changefreq = self.judged(place, changefreq, Trouble::BadChangefreq, fields::changefreq);
         let priority = self.judged(place, priority, Trouble::BadPriority, fields::priority);
@@ -246,22 +296,16 @@ fn loc_trouble(loc: &str, limits: &SitemapLimits) -> Option<Trouble> {
     if loc.len() > limits.loc_bytes_max {
         return Some(Trouble::LocTooLong);
     }
-    Url::parse(loc).is_err().then_some(Trouble::BadLoc)
+    (!Url::parse(loc).is_ok_and(|url| url.is_web())).then_some(Trouble::BadLoc)
 }
 
-/// Prefix and local name.
-fn split(name: &[u8]) -> (&[u8], &[u8]) {
-    match memchr::memrchr(b':', name) {
-        Some(at) => (&name[..at], &name[at + 1..]),
-        None => (&[], name),
-    }
+/// Whether a root of this name is that of a feed.
+fn is_feed(name: &[u8]) -> bool {
+    let (_, local) = split(name);
+    ["rss", "feed", "rdf"].iter().any(|root| local.eq_ignore_ascii_case(root.as_bytes()))
 }
 
-fn fingerprint(name: &[u8]) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(name)
-}
-
-/// One address a line.
+/// One address a line. The protocol knows no comments, but people write them.
 fn text<R: Read>(source: &mut Source<R>, limits: &SitemapLimits, sitemap: &mut Sitemap) {
     let mut line = Vec::new();
     let mut refused = 0;
@@ -269,7 +313,7 @@ fn text<R: Read>(source: &mut Source<R>, limits: &SitemapLimits, sitemap: &mut S
         let place = source.place();
         read_line(source, limits.loc_bytes_max, &mut line);
         let address = String::from_utf8_lossy(line.trim_ascii());
-        if address.is_empty() {
+        if address.is_empty() || address.starts_with('#') {
             continue;
         }
         if let Some(trouble) = loc_trouble(&address, limits) {

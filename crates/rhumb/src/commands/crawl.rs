@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use rhumb_core::url::{Normalizer, Url, UrlError};
+use rhumb_crawl::protocol::file;
 use rhumb_crawl::status::Status;
 use rhumb_crawl::{CrawlError, End, Settings};
 use rhumb_store::disk::{DirLock, Disk, RealDisk};
@@ -288,12 +289,23 @@ fn apply(args: &CrawlArgs, config: &mut Config) {
     }
     c.continuous |= args.continuous;
     config.storage.archive &= !args.no_archive;
+    config.crawl.sitemaps &= !args.no_sitemaps;
     config.storage.index &= !args.no_index;
 }
 
-/// A seed as people type it.
+/// A seed as people type it. What exists as a file or directory is meant as that.
 pub fn seed(text: &str) -> Result<Url> {
     let normalizer = Normalizer::default();
+    let path = Path::new(text);
+    if let Ok(real) = path.canonicalize() {
+        return local(&file::url_of(&real, real.is_dir()), text);
+    }
+    if path.is_absolute() || text.starts_with("./") || text.starts_with("../") {
+        return Err(usage(format!("{text:?} cannot be a seed: there is no such file or directory")));
+    }
+    if text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:")) {
+        return local(text, text);
+    }
     let parsed = normalizer.normalize(text, None).or_else(|e| match e {
         // `example.org` and `localhost:8080` are meant as web addresses.
         UrlError::NoBase | UrlError::Scheme(_) if !text.contains("://") && !text.starts_with("mailto:") => {
@@ -304,15 +316,28 @@ pub fn seed(text: &str) -> Result<Url> {
     parsed.map_err(|e| usage(format!("{text:?} cannot be a seed: {e}")))
 }
 
-/// The directory for a crawl that was not given one: a plain file name, whatever the host.
+/// A `file:` URL. A directory is one with a slash at its end, whether it was typed or not: what it opens depends on it.
+fn local(url: &str, typed: &str) -> Result<Url> {
+    let refused = |e: &dyn std::fmt::Display| usage(format!("{typed:?} cannot be a seed: {e}"));
+    let url = Normalizer::default().normalize(url, None).map_err(|e| refused(&e))?;
+    let is_dir = file::path_of(url.path()).is_some_and(|path| path.is_dir());
+    if is_dir && !url.path().ends_with('/') {
+        return Url::parse(&format!("{url}/")).map_err(|e| refused(&e));
+    }
+    Ok(url)
+}
+
+/// The directory for a crawl that was not given one: a plain file name, whatever the host or path.
 fn directory_name(seed: &Url) -> String {
-    let host: String = seed
-        .host_str()
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' })
-        .collect();
-    let port = if [80, 443].contains(&seed.port()) { String::new() } else { format!("_{}", seed.port()) };
-    format!("{}{port}.crawl", host.trim_start_matches('.'))
+    let last = seed.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let name = if seed.rules().has_authority { seed.host_str() } else { last };
+    let plain: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' }).collect();
+    let plain = plain.trim_start_matches('.');
+    let plain = if plain.is_empty() { "files" } else { plain };
+    let usual = [80, 443, seed.rules().default_port].contains(&seed.port());
+    let port = if usual { String::new() } else { format!("_{}", seed.port()) };
+    format!("{plain}{port}.crawl")
 }
 
 #[cfg(test)]
@@ -332,6 +357,14 @@ mod tests {
         check("mailto:a@b.c", None);
         check("http://", None);
         check("", None);
+        check("file:///no/such/dir", Some("file:///no/such/dir"));
+        check("file://elsewhere/x", None);
+        check("/no/such/dir", None);
+        check("./no-such-dir", None);
+        let here = std::env::current_dir().expect("a directory").canonicalize().expect("it is there");
+        check(".", Some(&file::url_of(&here, true)));
+        check("Cargo.toml", Some(&file::url_of(&here.join("Cargo.toml"), false)));
+        check(&format!("file://{}", here.display()), Some(&file::url_of(&here, true)));
     }
 
     #[test]
@@ -339,5 +372,7 @@ mod tests {
         let check = |url: &str, expected: &str| assert_eq!(directory_name(&seed(url).expect(url)), expected);
         check("http://a.example/x", "a.example.crawl");
         check("http://[::1]:8080/", "___1__8080.crawl");
+        check("file:///a/../..", "files.crawl");
+        check("file:///no/d%2e%20x/", "d._20x.crawl");
     }
 }

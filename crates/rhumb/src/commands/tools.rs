@@ -9,7 +9,7 @@ use rhumb_core::net::{self, Cidr, Guard};
 use rhumb_core::page::{self, ParseOptions, ParseReport};
 use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt};
 use rhumb_core::sitemap::{Sitemap, SitemapLimits};
-use rhumb_core::url::{Normalizer, Url, whatwg_parse};
+use rhumb_core::url::{Normalizer, Url, UrlError, whatwg_parse};
 use serde_json::json;
 
 use super::read_input;
@@ -149,17 +149,14 @@ pub fn net(command: &NetCommand, as_json: bool) -> Result<Exit> {
     let bare = target.trim_start_matches('[').trim_end_matches(']');
     let (host, port, address) = match (bare.parse::<IpAddr>(), Url::parse(target)) {
         (Ok(address), _) => (target.clone(), 80, Some(address)),
-        (_, Ok(url)) => (url.host_str().to_string(), url.port(), url.ip_literal()),
+        (_, Ok(url)) if url.is_web() => (url.host_str().to_string(), url.port(), url.ip_literal()),
+        (_, Ok(url)) => {
+            return refuse(&UrlError::Scheme(url.scheme().to_string()), as_json);
+        }
         (_, Err(e)) => match as_host(target).ok_or(()).and_then(|url| Url::parse(&url).map_err(drop)) {
             Ok(url) => (url.host_str().to_string(), url.port(), url.ip_literal()),
             Err(_) => {
-                // A URL that will never be fetched is not allowed, whatever its address would be.
-                if as_json {
-                    out::json(&json!({"allowed": false, "class": e.name(), "error": e.to_string()}))?;
-                } else {
-                    out::line(&format!("refused: {e}"))?;
-                }
-                return Ok(Exit::Done);
+                return refuse(&e, as_json);
             }
         },
     };
@@ -176,6 +173,16 @@ pub fn net(command: &NetCommand, as_json: bool) -> Result<Exit> {
         let word = if allowed { "allowed" } else { "refused" };
         let note = if class == "name" { " (its addresses are judged when it is dialled)" } else { "" };
         out::line(&format!("{word}: {class}{note}"))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// A URL that no address is dialled for is not allowed, whatever its address would be.
+fn refuse(why: &UrlError, as_json: bool) -> Result<Exit> {
+    if as_json {
+        out::json(&json!({"allowed": false, "class": why.name(), "error": why.to_string()}))?;
+    } else {
+        out::line(&format!("refused: {why}"))?;
     }
     Ok(Exit::Done)
 }

@@ -15,7 +15,7 @@ mod faults;
 mod flips;
 mod full_disk;
 mod kill;
-mod nth_write;
+pub mod nth_write;
 mod signals;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,6 +3,8 @@
 mod crawl;
 mod export;
 mod frontier;
+mod labelled;
+mod near_dups;
 mod sieve;
 
 use std::path::Path;
@@ -34,6 +36,9 @@ pub fn run(command: &BenchCommand, as_json: bool) -> Result<Exit> {
         })?,
         BenchCommand::Export { hosts, pages, page_bytes, rounds, dir } => {
             with_directory(dir.as_deref(), |dir| export::run(*hosts, *pages, page_bytes.0 as usize, *rounds, dir))?
+        }
+        BenchCommand::NearDups { pages, pairs, memory, dir } => {
+            with_directory(dir.as_deref(), |dir| near_dups::run(*pages, *pairs, memory.0 as usize, dir))?
         }
         BenchCommand::Crawl(args) => return crawl::run(args, as_json),
         BenchCommand::CrawlOne { spec } => return crawl::run_one(spec),

@@ -56,6 +56,6 @@ fn a_crawl_that_fills_its_disk_goes_on_later() {
     assert_eq!(status["state"], "stopped");
     mounted.grow("64m");
     json(&run(&mut command()), 0);
-    let truth = server.web().reachable(&[&seed], Scope::Any, "rhumb", true);
+    let truth = server.web().reachable(&[&seed], Scope::Any, "rhumb", false);
     assert_eq!(Facts::read(&dir).expect("a sound log").pages, truth.pages);
 }

@@ -1,16 +1,17 @@
 //! Cuts the text of an XML file into start tags, end tags and text, a piece at a time.
 //!
-//! Invariant: every byte is looked at once; nothing is kept but one name, the values of `href` and `rel`, and as much text as was asked
-//! for. Comments, processing instructions and all other attributes are passed over; a document type declaration is the end.
+//! Invariant: every byte is looked at once; nothing is kept but one name, the attributes that were asked for, and as much text as was
+//! asked for. Comments, processing instructions and all other attributes are passed over; a document type declaration is the end, but
+//! for one of a feed that defines nothing, as RSS 0.91 demands it.
 
 use std::io::Read;
 
-use super::source::Source;
-use super::{Place, SitemapLimits, Trouble};
+use super::{Place, Source};
+use crate::sitemap::{SitemapLimits, Trouble};
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token {
+pub(crate) enum Token {
     /// A start tag; its name is in [`Tokens::name`].
     Start {
         /// It ends in `/>`, or is of a kind that does.
@@ -29,50 +30,64 @@ pub(super) enum Token {
 }
 
 /// The tokens of a text.
-pub(super) struct Tokens<'s, R: Read> {
+pub(crate) struct Tokens<'s, R: Read> {
     source: &'s mut Source<R>,
     limits: SitemapLimits,
+    /// The attributes that are kept, and what the last start tag said in them, as written.
+    wanted: &'static [&'static str],
+    values: Vec<Vec<u8>>,
     /// The name of the tag, prefix and all.
-    pub(super) name: Vec<u8>,
-    /// The text since it was last cleared, at most one byte more than [`SitemapLimits::loc_bytes_max`].
-    pub(super) text: Vec<u8>,
+    pub(crate) name: Vec<u8>,
+    /// The text since it was last cleared, at most one byte more than the bound.
+    pub(crate) text: Vec<u8>,
     /// Whether text is kept.
-    pub(super) keeps: bool,
-    /// The value of `href` and of `rel`.
-    pub(super) href: Vec<u8>,
-    pub(super) rel: Vec<u8>,
+    pub(crate) keeps: bool,
+    /// Most text that is kept.
+    pub(crate) text_bytes_max: usize,
+    /// Whether references stay as they are written, because the text is markup that somebody else will read.
+    pub(crate) raw: bool,
     /// Where the token began.
-    pub(super) place: Place,
+    pub(crate) place: Place,
     /// What an unknown reference was called; for the message.
-    pub(super) found: String,
+    pub(crate) found: String,
 }
 
 /// Longest reference: `&#x0010FFFF;` with some zeros to spare, and the names that people use by mistake.
 const REFERENCE_BYTES_MAX: usize = 16;
 
 impl<'s, R: Read> Tokens<'s, R> {
-    pub(super) fn new(source: &'s mut Source<R>, limits: &SitemapLimits) -> Self {
+    /// Tokens of what is left of a source, with the attributes `wanted`.
+    pub(crate) fn new(source: &'s mut Source<R>, limits: &SitemapLimits, wanted: &'static [&'static str]) -> Self {
         let place = source.place();
         Tokens {
             source,
             limits: *limits,
+            wanted,
+            values: vec![Vec::new(); wanted.len()],
             name: Vec::new(),
             text: Vec::new(),
             keeps: false,
-            href: Vec::new(),
-            rel: Vec::new(),
+            text_bytes_max: limits.loc_bytes_max,
+            raw: false,
             place,
             found: String::new(),
         }
     }
 
     /// The text kept, without white space around it.
-    pub(super) fn trimmed(&self) -> String {
+    pub(crate) fn trimmed(&self) -> String {
         String::from_utf8_lossy(self.text.trim_ascii()).into_owned()
     }
 
+    /// What the last start tag said in a wanted attribute, references expanded; nothing if it said nothing.
+    pub(crate) fn attribute(&self, name: &str) -> Option<String> {
+        let value = &self.values[self.wanted.iter().position(|wanted| *wanted == name)?];
+        let value = unescape(value.trim_ascii());
+        (!value.is_empty()).then(|| String::from_utf8_lossy(&value).into_owned())
+    }
+
     /// The next token.
-    pub(super) fn next(&mut self) -> Token {
+    pub(crate) fn next(&mut self) -> Token {
         self.place = self.source.place();
         match self.source.peek() {
             None => match self.source.trouble() {
@@ -88,7 +103,7 @@ impl<'s, R: Read> Tokens<'s, R> {
                 let some = self.source.fill();
                 let n = memchr::memchr2(b'<', b'&', some).unwrap_or(some.len());
                 if self.keeps {
-                    keep(&mut self.text, &some[..n], self.limits.loc_bytes_max);
+                    keep(&mut self.text, &some[..n], self.text_bytes_max);
                 }
                 self.source.consume(n);
                 Token::Text
@@ -141,12 +156,38 @@ impl<'s, R: Read> Tokens<'s, R> {
                 }
                 self.pass_keeping(b"]]>", self.keeps)
             }
-            Some(b'D' | b'd' | b'E' | b'e' | b'A' | b'a' | b'N' | b'n') => Token::Fatal(Trouble::Doctype),
+            Some(b'D' | b'd') => self.doctype(),
+            Some(b'E' | b'e' | b'A' | b'a' | b'N' | b'n') => Token::Fatal(Trouble::Doctype),
             _ => match self.pass(b">") {
                 Token::Text => Token::Trouble(Trouble::BadMarkup),
                 other => other,
             },
         }
+    }
+
+    /// Behind `<!` of a document type declaration. One of a feed that defines nothing is passed over.
+    fn doctype(&mut self) -> Token {
+        if let Some(trouble) = self.read_name() {
+            return trouble;
+        }
+        while self.source.peek().is_some_and(|b| b.is_ascii_whitespace()) {
+            self.source.consume(1);
+        }
+        if let Some(trouble) = self.read_name() {
+            return trouble;
+        }
+        let (_, local) = super::split(&self.name);
+        if !["rss", "rdf", "feed"].iter().any(|root| local.eq_ignore_ascii_case(root.as_bytes())) {
+            return Token::Fatal(Trouble::Doctype);
+        }
+        while let Some(b) = self.source.next() {
+            match b {
+                b'>' => return Token::Text,
+                b'[' | b'<' => return Token::Fatal(Trouble::Doctype),
+                _ => {}
+            }
+        }
+        Token::Fatal(self.ended())
     }
 
     fn pass(&mut self, until: &[u8]) -> Token {
@@ -169,12 +210,12 @@ impl<'s, R: Read> Tokens<'s, R> {
             let again = byte == until[0] && seen + 1 == until.len() && until.len() > 2;
             if keeps {
                 let held = if again { 1 } else { seen };
-                keep(&mut self.text, &until[..held], self.limits.loc_bytes_max);
+                keep(&mut self.text, &until[..held], self.text_bytes_max);
             }
             if !again {
                 seen = usize::from(byte == until[0]);
                 if keeps && seen == 0 {
-                    keep(&mut self.text, &[byte], self.limits.loc_bytes_max);
+                    keep(&mut self.text, &[byte], self.text_bytes_max);
                 }
             }
         }
@@ -185,8 +226,7 @@ impl<'s, R: Read> Tokens<'s, R> {
         if let Some(trouble) = self.read_name() {
             return trouble;
         }
-        self.href.clear();
-        self.rel.clear();
+        self.values.iter_mut().for_each(Vec::clear);
         if self.name.is_empty() {
             // A bare `<`: text, strictly speaking forbidden.
             return Token::Trouble(Trouble::BadMarkup);
@@ -204,11 +244,8 @@ impl<'s, R: Read> Tokens<'s, R> {
                 Some(b'<') => return Token::Trouble(Trouble::BadMarkup),
                 Some(b) if b.is_ascii_whitespace() || matches!(b, b'/' | b'=') => {}
                 Some(quote @ (b'"' | b'\'')) => {
-                    let into = match &attribute[..] {
-                        b"href" => Some(&mut self.href),
-                        b"rel" => Some(&mut self.rel),
-                        _ => None,
-                    };
+                    let wanted = self.wanted.iter().position(|wanted| wanted.as_bytes() == attribute);
+                    let into = wanted.map(|at| &mut self.values[at]).filter(|value| value.is_empty());
                     if !value(self.source, quote, into, self.limits.loc_bytes_max) {
                         return Token::Fatal(self.ended());
                     }
@@ -268,7 +305,7 @@ impl<'s, R: Read> Tokens<'s, R> {
             name.push(b);
         }
         let closed = self.source.peek() == Some(b';');
-        let known = if closed { expand(&name) } else { None };
+        let known = if closed && !self.raw { expand(&name) } else { None };
         let mut utf8 = [0; 4];
         let kept: &[u8] = match known {
             Some(c) => {
@@ -281,7 +318,10 @@ impl<'s, R: Read> Tokens<'s, R> {
             }
         };
         if self.keeps {
-            keep(&mut self.text, kept, self.limits.loc_bytes_max);
+            keep(&mut self.text, kept, self.text_bytes_max);
+            if self.raw {
+                return Token::Text;
+            }
             if known.is_none() {
                 self.found = String::from_utf8_lossy(kept).into_owned();
                 return Token::Trouble(if closed { Trouble::UnknownEntity } else { Trouble::BadMarkup });
@@ -325,8 +365,8 @@ fn keep(text: &mut Vec<u8>, more: &[u8], bytes_max: usize) {
     text.extend_from_slice(&more[..more.len().min(room)]);
 }
 
-/// The same with its references expanded.
-pub(super) fn unescape(value: &[u8]) -> Vec<u8> {
+/// A value with its references expanded.
+fn unescape(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     let mut rest = value;
     while let Some(at) = memchr::memchr(b'&', rest) {
@@ -346,7 +386,7 @@ pub(super) fn unescape(value: &[u8]) -> Vec<u8> {
 }
 
 /// The character that a reference stands for, without its `&` and `;`.
-pub(super) fn expand(name: &[u8]) -> Option<char> {
+fn expand(name: &[u8]) -> Option<char> {
     Some(match name {
         b"amp" => '&',
         b"lt" => '<',

@@ -1,4 +1,4 @@
-//! The text of a sitemap, a piece at a time: gzip undone, encoding undone, counted.
+//! The text of a file, a piece at a time: gzip undone, encoding undone, counted.
 //!
 //! Invariant: two buffers of fixed size and the decoders' windows, whatever comes; every piece is valid UTF-8. The end of the input, a
 //! bound that is met and a broken stream all look like the end; [`Source::trouble`] says which it was.
@@ -8,7 +8,8 @@ use std::io::{self, BufRead, BufReader, Read};
 use encoding_rs::{CoderResult, Decoder, Encoding, UTF_8};
 use flate2::bufread::GzDecoder;
 
-use super::{Place, SitemapLimits, Trouble};
+use super::Place;
+use crate::sitemap::{SitemapLimits, Trouble};
 
 const WIRE_BYTES: usize = 16 << 10;
 const TEXT_BYTES: usize = 64 << 10;
@@ -19,7 +20,7 @@ const BOMB_BYTES_MIN: u64 = 1 << 20;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// See the module's header.
-pub(super) struct Source<R: Read> {
+pub(crate) struct Source<R: Read> {
     input: Input<R>,
     limits: SitemapLimits,
     decoder: Option<Decoder>,
@@ -57,7 +58,7 @@ impl<R: Read> Read for Counted<R> {
 }
 
 impl<R: Read> Source<R> {
-    pub(super) fn new(inner: R, limits: &SitemapLimits) -> Source<R> {
+    pub(crate) fn new(inner: R, limits: &SitemapLimits) -> Source<R> {
         Source {
             input: Input::Unknown(BufReader::with_capacity(WIRE_BYTES, Counted { inner, bytes: 0 })),
             limits: *limits,
@@ -75,8 +76,13 @@ impl<R: Read> Source<R> {
         }
     }
 
+    /// A source whose text is UTF-8 already, whatever it says of itself.
+    pub(crate) fn utf8(inner: R, limits: &SitemapLimits) -> Source<R> {
+        Source { decoder: Some(UTF_8.new_decoder_with_bom_removal()), ..Source::new(inner, limits) }
+    }
+
     /// Some of the text, not yet used; empty at its end.
-    pub(super) fn fill(&mut self) -> &[u8] {
+    pub(crate) fn fill(&mut self) -> &[u8] {
         while self.at == self.end && !self.ended {
             self.refill();
         }
@@ -84,12 +90,12 @@ impl<R: Read> Source<R> {
     }
 
     /// The next byte, if there is one.
-    pub(super) fn peek(&mut self) -> Option<u8> {
+    pub(crate) fn peek(&mut self) -> Option<u8> {
         self.fill().first().copied()
     }
 
     /// Passes over `n` bytes that [`Source::fill`] showed.
-    pub(super) fn consume(&mut self, n: usize) {
+    pub(crate) fn consume(&mut self, n: usize) {
         let used = &self.text[self.at..self.at + n];
         self.place.line += memchr::memchr_iter(b'\n', used).count() as u64;
         self.place.offset += n as u64;
@@ -97,19 +103,26 @@ impl<R: Read> Source<R> {
     }
 
     /// Takes the next byte.
-    pub(super) fn next(&mut self) -> Option<u8> {
+    pub(crate) fn next(&mut self) -> Option<u8> {
         let byte = self.peek()?;
         self.consume(1);
         Some(byte)
     }
 
+    /// Passes over white space.
+    pub(crate) fn skip_space(&mut self) {
+        while self.peek().is_some_and(|b| b.is_ascii_whitespace()) {
+            self.consume(1);
+        }
+    }
+
     /// Where the next byte is.
-    pub(super) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         self.place
     }
 
     /// Why the text ended, if not because it was over.
-    pub(super) fn trouble(&self) -> Option<Trouble> {
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
         self.trouble
     }
 
@@ -223,8 +236,8 @@ fn encoding_of(beginning: &[u8]) -> &'static Encoding {
         return encoding;
     }
     match beginning {
-        [b'<', 0, ..] => return encoding_rs::UTF_16LE,
-        [0, b'<', ..] => return encoding_rs::UTF_16BE,
+        [1..=255, 0, ..] => return encoding_rs::UTF_16LE,
+        [0, 1..=255, ..] => return encoding_rs::UTF_16BE,
         _ => {}
     }
     let declaration = &beginning[..beginning.len().min(DECLARATION_BYTES_MAX)];
@@ -239,4 +252,15 @@ fn encoding_of(beginning: &[u8]) -> &'static Encoding {
     });
     // A declaration that can be read as ASCII is not in UTF-16, whatever it says.
     named.filter(|e| e.is_ascii_compatible()).unwrap_or(UTF_8)
+}
+
+/// What is left of the text, for a reader of another syntax.
+impl<R: Read> Read for Source<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let some = self.fill();
+        let n = some.len().min(into.len());
+        into[..n].copy_from_slice(&some[..n]);
+        self.consume(n);
+        Ok(n)
+    }
 }

@@ -63,10 +63,15 @@ impl Bodies {
         let mut reader = WarcReader::at(&bytes[..], place.offset);
         let mut record = reader.next_record().ok()??;
         let fields = record.fields.clone();
-        if !matches!(fields.kind(), "response" | "revisit") {
-            return None;
-        }
-        let head = HttpHead::parse(&record.read_http_head(HTTP_HEAD_BYTES_MAX).ok()??);
+        let head = match fields.kind() {
+            // What did not come over HTTP has no head.
+            "resource" => HttpHead::parse(b""),
+            "response" | "revisit" if fields.holds_http() => {
+                HttpHead::parse(&record.read_http_head(HTTP_HEAD_BYTES_MAX).ok()??)
+            }
+            "revisit" => HttpHead::parse(b""),
+            _ => return None,
+        };
         let mut body = Vec::with_capacity(record.left().min(1 << 24) as usize);
         record.read_to_end(&mut body).ok()?;
         record.finish().ok()?;

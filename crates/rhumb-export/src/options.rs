@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rhumb_core::page::coding::DecodeLimits;
-use rhumb_core::page::{MediaKind, ParseOptions};
+use rhumb_core::page::{Formats, MediaKind, ParseOptions};
 use rhumb_core::url::{NormalizeOptions, Url};
 use rhumb_store::Timestamp;
 use serde_json::json;
@@ -118,6 +118,8 @@ pub struct Options {
     pub threads: usize,
     /// How the crawl parses pages.
     pub parse: ParseOptions,
+    /// The formats that the crawl reads.
+    pub formats: Formats,
     /// How the crawl makes URLs canonical.
     pub normalize: NormalizeOptions,
     /// The crawl's caps of decoding.

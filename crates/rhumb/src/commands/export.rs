@@ -83,6 +83,7 @@ pub(super) fn options(args: &ExportArgs) -> Result<Options> {
         memory_bytes: args.memory.0 as usize,
         threads,
         parse: settings.parse,
+        formats: settings.formats,
         normalize: settings.normalize,
         decode: settings.decode,
         software: concat!("rhumb/", env!("CARGO_PKG_VERSION")).to_string(),

@@ -67,11 +67,15 @@ impl Bodies {
         let mut record = reader.next_record().ok()??;
         let fields = record.fields.clone();
         let head = match fields.kind() {
-            "response" | "revisit" => HttpHead::parse(&record.read_http_head(HTTP_HEAD_BYTES_MAX).ok()??),
+            // What did not come over HTTP has no head but its type.
             "resource" => {
                 let kind = fields.get("Content-Type").map(|t| ("Content-Type".to_string(), t.to_string()));
                 HttpHead { first_line: String::new(), headers: kind.into_iter().collect(), payload_offset: 0 }
             }
+            "response" | "revisit" if fields.holds_http() => {
+                HttpHead::parse(&record.read_http_head(HTTP_HEAD_BYTES_MAX).ok()??)
+            }
+            "revisit" => HttpHead::parse(b""),
             _ => return None,
         };
         let mut body = Vec::with_capacity(record.left().min(1 << 24) as usize);

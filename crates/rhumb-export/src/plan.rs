@@ -19,7 +19,7 @@ use rhumb_core::outcome::Outcome;
 use rhumb_core::record::Record;
 use rhumb_core::visit::VisitRecord;
 use rhumb_store::archive::{self, ArchiveEnd, ArchiveRef};
-use rhumb_store::codec::Malformed;
+use rhumb_store::codec::{Malformed, Take};
 use rhumb_store::disk::Disk;
 use rhumb_store::log::{LogReader, Position, segment_name, segments};
 use rhumb_store::{StoreError, Timestamp};
@@ -39,6 +39,8 @@ pub(crate) struct Found {
     pub end: Position,
     /// How far the archive was committed there.
     pub archive_end: ArchiveEnd,
+    /// When the last record was written.
+    pub made: Timestamp,
     /// Entries of the plan.
     pub items: u64,
     /// Sealed runs of index lines, where the format has an index.
@@ -137,6 +139,7 @@ pub(crate) fn make(disk: &Arc<dyn Disk>, dir: &Path, options: &Options, progress
         let (at, number) = (scan.position(), scan.number);
         let Some((kind, payload)) = scan.next()? else { break };
         progress.add(payload.len() as u64 + 9);
+        found.made = record_time(&payload).unwrap_or(found.made);
         if !matches!(kind, 4 | 5) {
             continue;
         }
@@ -166,6 +169,11 @@ pub(crate) fn make(disk: &Arc<dyn Disk>, dir: &Path, options: &Options, progress
         found.items = write_plan(dir, visits, bodies, options, progress)?;
     }
     Ok(found)
+}
+
+/// Every record begins with its time.
+fn record_time(payload: &[u8]) -> Option<Timestamp> {
+    Take::new(payload).u64().ok().map(Timestamp)
 }
 
 fn log_bytes(disk: &Arc<dyn Disk>) -> Result<u64> {

@@ -281,6 +281,12 @@ pub struct ExportArgs {
     /// Only what was fetched since then: 2026-01-31 or 2026-01-31T12:00:00Z.
     #[arg(long, value_parser = date, value_name = "DATE", help_heading = PAGES)]
     pub since: Option<Timestamp>,
+    /// Row groups of parquet, before compression; as much memory is needed.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", help_heading = MACHINE)]
+    pub row_group: Size,
+    /// What may be lost by an interruption.
+    #[arg(long, value_name = "TIME", default_value = "2s", hide = true)]
+    pub commit_every: Span,
     /// Memory for sorting.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", help_heading = MACHINE)]
     pub memory: Size,
@@ -557,6 +563,24 @@ pub enum BenchCommand {
     CrawlOne {
         /// What to run, as JSON.
         spec: String,
+    },
+    /// Processor time of a page in each format of `rhumb export`, reading and parsing included.
+    Export {
+        /// Hosts of the web that is crawled for it.
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        hosts: u64,
+        /// Pages of each host.
+        #[arg(long, value_name = "N", default_value_t = 200)]
+        pages: u64,
+        /// Mean size of a page.
+        #[arg(long, value_name = "SIZE", default_value = "10KB")]
+        page_bytes: Size,
+        /// How often each format takes its turn; the lowest counts.
+        #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+        rounds: u32,
+        /// Where to crawl to [default: a temporary directory]
+        #[arg(long)]
+        dir: Option<PathBuf>,
     },
     /// URL-seen tests per second of processor time, four of five being repeats.
     Sieve {

@@ -18,12 +18,13 @@ use crate::frontier::{Frontier, FrontierConfig, Next};
 use crate::handover::Batch;
 use crate::outcome::Outcome;
 use crate::priority::Prioritizer;
+use crate::reading::Readings;
 use crate::record::Record;
-use crate::seen::ContentSeen;
+use crate::seen::Archived;
 use crate::sieve::{FingerprintSet, Offered, Sieve, SieveConfig, SieveDone, SieveWork};
-use crate::sitemap::{SITEMAPS_MAX, SitemapLevel};
+use crate::sitemap::{Hint, SITEMAPS_MAX, SitemapLevel};
 use crate::url::{Fingerprint, Url};
-use crate::visit::{Entry, LinkKind, VisitRecord};
+use crate::visit::{Entry, LinkKind, Purpose, VisitRecord};
 
 /// Where the state keeps its files.
 pub const STATE_DIRS: [&str; 3] = [rhumb_store::fifo::DIR, crate::sieve::DIR, crate::frontier::HOSTS_DIR];
@@ -134,7 +135,7 @@ pub struct Crawl {
     /// Which URLs are known.
     pub sieve: Sieve,
     /// Which bodies are known; shared with whoever archives pages.
-    pub seen: Arc<Mutex<ContentSeen>>,
+    pub seen: Arc<Mutex<Archived>>,
     /// Counts.
     pub totals: Totals,
     /// The archive is committed up to here.
@@ -147,6 +148,8 @@ pub struct Crawl {
     pub last_alive: Timestamp,
     /// URLs the user named: they open the scope.
     pub seeds: Vec<Url>,
+    /// Sources that others filled, if the crawl reads instead of fetching.
+    pub readings: Readings,
     /// Where seeds redirect to: they open the scope too, but are the web's word, not the user's.
     pub leads: Vec<Url>,
     seed_keys: FingerprintSet,
@@ -160,7 +163,7 @@ impl Crawl {
         Ok(Crawl {
             frontier: Frontier::new(disk.clone(), config.frontier.clone(), config.prioritizer.clone(), config.seed)?,
             sieve: Sieve::new(disk, config.sieve.clone())?,
-            seen: Arc::new(Mutex::new(ContentSeen::new(config.seen_bytes_max))),
+            seen: Arc::new(Mutex::new(Archived::new(config.seen_bytes_max))),
             totals: Totals::default(),
             archive_end: ArchiveEnd::default(),
             index_end: ArchiveEnd::default(),
@@ -169,6 +172,7 @@ impl Crawl {
             seeds: Vec::new(),
             leads: Vec::new(),
             seed_keys: FingerprintSet::default(),
+            readings: Readings::default(),
             redirects_max: config.redirects_max,
             works_elsewhere: false,
         })
@@ -204,9 +208,13 @@ impl Crawl {
             }
             Record::Visited(visit) => self.fold_visit(visit, found)?,
             Record::Rule(change, at) => self.frontier.traps.apply(change, *at),
+            Record::Read(reading, _) => self.readings.set(reading),
         }
         self.position = position;
-        self.last_alive = self.last_alive.max(record.at());
+        // What others fetched was long ago, or says that it will be: that is no sign of life.
+        if !matches!(record, Record::Visited(_)) || self.readings.is_empty() {
+            self.last_alive = self.last_alive.max(record.at());
+        }
         Ok(())
     }
 
@@ -217,8 +225,12 @@ impl Crawl {
     }
 
     fn fold_visit(&mut self, visit: &VisitRecord, found: &mut Batch) -> Result<()> {
-        self.frontier.finish(visit)?;
-        self.totals.visits += u64::from(visit.contacted());
+        // What was read from a source concerns no host.
+        let read = self.readings.count_visit();
+        if !read {
+            self.frontier.finish(visit)?;
+        }
+        self.totals.visits += u64::from(!read && visit.contacted());
         self.totals.bytes += visit.wire_bytes;
         if let Some(archived) = visit.archived {
             self.archive_end = self.archive_end.max(archived.end());
@@ -227,6 +239,9 @@ impl Crawl {
             self.totals.robots += 1;
             let sitemaps = || visit.links.iter().filter(|l| l.wanted && l.kind == LinkKind::Sitemap);
             let level = SitemapLevel::first(sitemaps().count());
+            if let (Purpose::Robots { host, .. }, true) = (&visit.purpose, sitemaps().next().is_some()) {
+                self.frontier.ask_sitemap(host)?;
+            }
             sitemaps().take(SITEMAPS_MAX).for_each(|link| found.push_sitemap(&link.url, 0, 0, level));
             return Ok(());
         }
@@ -244,6 +259,10 @@ impl Crawl {
         {
             let mut seen = self.seen.lock().expect("nobody panics while remembering content");
             seen.remember(digest, visit.entry.url.as_str(), visit.started, visit.wire_bytes);
+        }
+        let host = visit.entry.url.host();
+        if visit.sitemap_wanted && self.frontier.ask_sitemap(&host)? {
+            found.push_sitemap(&host.sitemap_url(), 0, 0, SitemapLevel::first(1));
         }
         // A redirect is the same page under another name: no deeper, but one redirect further on.
         let redirected = visit.outcome == Outcome::Redirect;
@@ -268,7 +287,11 @@ impl Crawl {
             if seed && !self.leads.contains(&link.url) {
                 self.leads.push(link.url.clone());
             }
-            found.push(&link.url, depth, redirects, seed);
+            if link.hint == Hint::default() {
+                found.push(&link.url, depth, redirects, seed);
+            } else {
+                found.push_listed(&link.url, depth, redirects, link.hint);
+            }
         }
         Ok(())
     }
@@ -386,6 +409,9 @@ impl Crawl {
         self.seen.lock().expect("nobody panics while remembering content").save(&mut into);
         self.sieve.save(&mut into, &mut unsynced);
         self.frontier.save(&mut into, &mut unsynced)?;
+        if !self.readings.is_empty() {
+            self.readings.save(&mut into);
+        }
         let mut garbage = self.sieve.take_garbage();
         garbage.append(&mut self.frontier.take_garbage());
         Ok(Saved { body: into, unsynced, garbage })
@@ -400,6 +426,9 @@ impl Crawl {
         crawl.seen.lock().expect("nobody panics while remembering content").load(&mut from).map_err(malformed)?;
         crawl.sieve = Sieve::load(disk, config.sieve.clone(), &mut from)?;
         crawl.frontier.load(&mut from)?;
+        if !from.is_empty() {
+            crawl.readings = Readings::load(&mut from).map_err(malformed)?;
+        }
         Ok(crawl)
     }
 

@@ -139,7 +139,7 @@ impl DropReason {
 impl From<&UrlError> for DropReason {
     fn from(error: &UrlError) -> DropReason {
         match error {
-            UrlError::Scheme(_) => DropReason::Scheme,
+            UrlError::Scheme(_) | UrlError::Closed(_) => DropReason::Scheme,
             UrlError::TooLong { .. } => DropReason::UrlTooLong,
             _ => DropReason::Unparsable,
         }
@@ -171,6 +171,8 @@ pub struct Filter {
     config: FilterConfig,
     http: bool,
     https: bool,
+    /// Schemes beside these, each opened by a seed.
+    others: Vec<&'static str>,
     /// Host names, registrable domains or directories, as the scope asks.
     territory: HashSet<Box<str>, BuildHasherDefault<TextHasher>>,
     /// Include expressions, then exclude expressions.
@@ -200,12 +202,17 @@ impl Filter {
         for extension in &mut config.extensions_excluded {
             *extension = extension.trim_start_matches('.').to_ascii_lowercase();
         }
-        Ok(Filter { config, http, https, territory: HashSet::default(), expressions })
+        Ok(Filter { config, http, https, others: Vec::new(), territory: HashSet::default(), expressions })
     }
 
-    /// Extends the scope by a seed.
+    /// Extends the scope by a seed. One of a scheme without hosts (a file) opens its directory and nothing else, whatever the scope.
     pub fn add_seed(&mut self, seed: &Url) {
-        let part = match self.config.scope {
+        let rules = seed.rules();
+        if !rules.is_web() && !self.others.contains(&rules.name) {
+            self.others.push(rules.name);
+        }
+        let scope = if rules.has_authority { self.config.scope } else { Scope::Prefix };
+        let part = match scope {
             Scope::Host => seed.host_str(),
             Scope::Domain => seed.registrable_domain(),
             Scope::Prefix => {
@@ -220,7 +227,12 @@ impl Filter {
 
     /// Whether a URL, so many links away from a seed, is wanted.
     pub fn judge(&self, url: &Url, depth: u32) -> Result<(), DropReason> {
-        if !(if url.is_https() { self.https } else { self.http }) {
+        let fetched = match url.is_web() {
+            true if url.is_https() => self.https,
+            true => self.http,
+            false => self.others.contains(&url.scheme()),
+        };
+        if !fetched {
             return Err(DropReason::Scheme);
         }
         if self.config.depth_max.is_some_and(|max| depth > max) {
@@ -231,6 +243,8 @@ impl Filter {
         }
         match shape_problem(url, &self.config.shape) {
             Some(ShapeProblem::TooLong) => return Err(DropReason::UrlTooLong),
+            // What lies on a disk has an end, however deep it goes.
+            Some(_) if !url.is_web() && !url.rules().polite => {}
             Some(ShapeProblem::TooDeep) => return Err(DropReason::PathTooDeep),
             Some(ShapeProblem::Repeating) => return Err(DropReason::RepeatingPath),
             None => {}
@@ -256,7 +270,8 @@ impl Filter {
 
     /// Whether a URL lies within the scope that the seeds have drawn.
     pub fn in_scope(&self, url: &Url) -> bool {
-        match self.config.scope {
+        let scope = if url.is_web() || url.rules().has_authority { self.config.scope } else { Scope::Prefix };
+        match scope {
             Scope::Any => true,
             Scope::Host => self.territory.contains(url.host_str()),
             Scope::Domain => self.territory.contains(url.registrable_domain()),
@@ -368,6 +383,25 @@ mod tests {
         check(Scope::Prefix, "http://www.a.co.uk:8080/?www.a.co.uk:8080/dir/", false);
         check(Scope::Prefix, "http://www.a.co.uk/dir/", false);
         check(Scope::Any, "http://elsewhere.test/", true);
+    }
+
+    #[test]
+    fn a_file_opens_its_tree_and_no_other() {
+        fn check(scope: Scope, url: &str, expected: Result<(), &str>) {
+            let filter = filter(FilterConfig { scope, ..Default::default() }, &["file:///srv/docs/", "http://a.test/"]);
+            assert_eq!(judge(&filter, url, 1), expected, "{scope:?} {url}");
+        }
+        for scope in [Scope::Host, Scope::Domain, Scope::Prefix, Scope::Any] {
+            check(scope, "file:///srv/docs/a/a/a/a/a/b.html", Ok(()));
+            check(scope, "file:///srv/docs", Err("out_of_scope"));
+            check(scope, "file:///srv/docs2/x", Err("out_of_scope"));
+            check(scope, "file:///etc/passwd", Err("out_of_scope"));
+            check(scope, "http://a.test/", Ok(()));
+        }
+        check(Scope::Any, "http://b.test/", Ok(()));
+        // Without a seed of the scheme nothing of it is wanted, also anywhere.
+        let web = filter(FilterConfig { scope: Scope::Any, ..Default::default() }, &["http://a.test/"]);
+        assert_eq!(judge(&web, "file:///etc/passwd", 1), Err("scheme"));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use rhumb_store::codec::{Malformed, Put, Take};
 
-use crate::sitemap::SitemapLevel;
+use crate::sitemap::{Hint, SitemapLevel};
 use crate::url::{Fingerprint, Url};
 use crate::visit::Entry;
 
@@ -14,25 +14,32 @@ use crate::visit::Entry;
 pub struct Batch {
     bytes: Vec<u8>,
     count: u32,
+    /// Room to work in.
+    head: Vec<u8>,
 }
 
 impl Batch {
     /// Adds a URL found at `depth`.
     pub fn push(&mut self, url: &Url, depth: u32, redirects: u8, seed: bool) {
-        self.push_as(url, depth, redirects, seed, None);
+        self.push_as(url, depth, redirects, seed, None, Hint::default());
+    }
+
+    /// Adds a URL that a sitemap or feed lists, with what it says of it.
+    pub fn push_listed(&mut self, url: &Url, depth: u32, redirects: u8, hint: Hint) {
+        self.push_as(url, depth, redirects, false, None, hint);
     }
 
     /// Adds the URL of a sitemap.
     pub fn push_sitemap(&mut self, url: &Url, depth: u32, redirects: u8, level: SitemapLevel) {
-        self.push_as(url, depth, redirects, false, Some(level));
+        self.push_as(url, depth, redirects, false, Some(level), Hint::default());
     }
 
-    fn push_as(&mut self, url: &Url, depth: u32, redirects: u8, seed: bool, sitemap: Option<SitemapLevel>) {
+    fn push_as(&mut self, url: &Url, depth: u32, redirects: u8, seed: bool, sitemap: Option<SitemapLevel>, hint: Hint) {
         self.bytes.extend_from_slice(&url.fingerprint().0.to_le_bytes());
-        let mut head = [0u8; 16];
-        let head = Entry::put_head(depth, redirects, seed, sitemap, &mut head);
-        self.bytes.put_u64((head.len() + url.as_str().len()) as u64);
-        self.bytes.extend_from_slice(head);
+        self.head.clear();
+        Entry::put_head(depth, redirects, seed, sitemap, hint, &mut self.head);
+        self.bytes.put_u64((self.head.len() + url.as_str().len()) as u64);
+        self.bytes.extend_from_slice(&self.head);
         self.bytes.extend_from_slice(url.as_str().as_bytes());
         self.count += 1;
     }

@@ -4,10 +4,11 @@
 //! everything can be replayed. In the order a URL meets them: [`url`] (what it is), [`filter`] (may we want
 //! it?), [`splitter`] (whose is it?), [`sieve`] (is it new?), [`frontier`] (when is its turn?), [`robots`] and
 //! [`net`] (may it be fetched?), [`page`], [`sitemap`] and [`feed`] (what
-//! does it say?), [`record`] (what the log keeps of it).
+//! does it say?), [`record`] (what the log keeps of it) and [`cdx`] (what the archive's index does).
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
 
+pub mod cdx;
 pub mod crawl;
 pub mod dates;
 pub mod feed;
@@ -18,6 +19,7 @@ pub mod net;
 pub mod outcome;
 pub mod page;
 pub mod priority;
+pub mod reading;
 pub mod record;
 pub mod robots;
 pub mod seen;

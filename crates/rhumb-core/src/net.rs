@@ -275,6 +275,9 @@ impl Guard {
     /// Lets a seed's host through if it is plainly meant to be local: an address that is not global, or a name that
     /// cannot be public. Other names are not let through, or whoever runs their DNS could point us inwards.
     pub fn allow_seed(&mut self, seed: &Url) {
+        if !seed.rules().needs_dns {
+            return;
+        }
         let local = match seed.ip_literal() {
             Some(address) => !classify(address).is_global(),
             None => is_local_name(seed.host_str()),

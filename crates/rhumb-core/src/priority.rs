@@ -1,10 +1,13 @@
 //! The prioritizer: which front queue a URL waits in (SPEC C10, C11).
 //!
-//! For now worth is depth: a page few links away from a seed is fetched before one far away. Explicit
-//! rules come first: "news hosts always first".
+//! For now worth is depth: a page few links away from a seed is fetched before one far away. What a site's sitemap says of a page
+//! moves it by a step or two among the site's own: its priority, and whether it changed lately if the site's dates are to be believed.
+//! Explicit rules come first: "news hosts always first".
 
 use regex::Regex;
+use rhumb_store::Timestamp;
 
+use crate::sitemap::Trust;
 use crate::visit::Entry;
 
 /// Front queues, level 0 being the most urgent.
@@ -27,12 +30,27 @@ impl Prioritizer {
         LEVELS
     }
 
-    /// The level of a waiting URL.
-    pub fn level(&self, entry: &Entry) -> usize {
+    /// The level of a waiting URL. `trust`: how far its site's dates are believed; `then`: when the site was last heard of.
+    pub fn level(&self, entry: &Entry, trust: Trust, then: Timestamp) -> usize {
         let explicit = self.rules.iter().find(|(rule, _)| rule.is_match(entry.url.as_str())).map(|(_, level)| *level);
         // Level 0 is left to rules, so that they can be ahead even of seeds.
-        explicit.unwrap_or(1 + entry.depth as usize).min(LEVELS - 1)
+        explicit
+            .unwrap_or_else(|| (1 + entry.depth as usize).saturating_add_signed(step(entry, trust, then)).max(1))
+            .min(LEVELS - 1)
     }
+}
+
+/// How much sooner (negative) or later a page comes for what its sitemap says.
+fn step(entry: &Entry, trust: Trust, then: Timestamp) -> isize {
+    const LATELY_MS: u64 = 7 * 86_400_000;
+    let priority = match entry.hint.priority() {
+        Some(p) if p >= 0.8 => -1,
+        Some(p) if p <= 0.2 => 1,
+        _ => 0,
+    };
+    let lately =
+        entry.hint.lastmod().is_some_and(|at| trust.is_earned() && then.ms_since(at) < LATELY_MS && at <= then);
+    priority - isize::from(lately)
 }
 
 /// Pseudo-random numbers from a seed (splitmix64, Steele, Lea and Flood 2014): decisions must be repeatable.
@@ -63,5 +81,37 @@ impl Random {
     /// A number in 0..1.
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sitemap::{Hint, SitemapUrl};
+    use crate::url::Url;
+
+    #[test]
+    fn a_sitemap_moves_pages_by_a_step_or_two() {
+        let now = Timestamp(1_763_000_000_000);
+        let believed = Trust { right: 9, wrong: 0 };
+        let check = |depth: u32, lastmod: Option<&str>, priority: Option<f32>, trust: Trust, expected: usize| {
+            let said =
+                SitemapUrl { loc: String::new(), lastmod: lastmod.map(String::from), changefreq: None, priority };
+            let mut entry = Entry::new(Url::parse("http://a.example/x").expect("a URL"), depth);
+            entry.hint = Hint::of(&said);
+            assert_eq!(Prioritizer::default().level(&entry, trust, now), expected, "{depth} {lastmod:?} {priority:?}");
+        };
+        check(2, None, None, believed, 3);
+        check(2, None, Some(0.9), believed, 2);
+        check(2, None, Some(0.5), believed, 3);
+        check(2, None, Some(0.1), believed, 4);
+        check(2, Some("2025-11-12"), None, believed, 2);
+        check(2, Some("2025-11-12"), None, Trust::default(), 3);
+        check(2, Some("2025-11-12"), None, Trust { right: 0, wrong: 5 }, 3);
+        check(2, Some("2024-11-12"), None, believed, 3);
+        check(2, Some("2027-11-12"), None, believed, 3);
+        check(2, Some("2025-11-12"), Some(1.0), believed, 1);
+        check(0, Some("2025-11-12"), Some(1.0), believed, 1);
+        check(99, None, Some(0.0), believed, LEVELS - 1);
     }
 }

@@ -10,6 +10,10 @@ use rhumb_store::codec::{Malformed, Put, Take};
 
 use crate::frontier::Hold;
 use crate::outcome::Outcome;
+use crate::page::{Directives, Rel};
+use crate::reading::Reading;
+use crate::seen::Content;
+use crate::sitemap::Hint;
 use crate::traps::RuleChange;
 use crate::url::{Fingerprint, Host, Url};
 use crate::visit::{Entry, LinkKind, Outlink, Purpose, Validators, VisitRecord};
@@ -50,6 +54,8 @@ pub enum Record {
         /// Why, since when, until when.
         hold: Hold,
     },
+    /// How far a source was read that others filled.
+    Read(Reading, Timestamp),
     /// The process was alive.
     Alive(Timestamp),
     /// The process ended in order; nothing was in flight.
@@ -72,6 +78,7 @@ impl Record {
             Record::Dropped { .. } => 5,
             Record::Alive(_) => 6,
             Record::Rule(..) => 9,
+            Record::Read(..) => 11,
             Record::Closed { .. } => 7,
             Record::Held { .. } => 8,
         }
@@ -80,7 +87,7 @@ impl Record {
     /// When it happened.
     pub fn at(&self) -> Timestamp {
         match self {
-            Record::Rule(_, at) => *at,
+            Record::Rule(_, at) | Record::Read(_, at) => *at,
             Record::Opened(at) | Record::Alive(at) | Record::Closed { at, .. } | Record::Seed(_, at) => *at,
             Record::Issued { at, .. } | Record::Dropped { at, .. } => *at,
             Record::Visited(v) => v.ended,
@@ -105,6 +112,7 @@ impl Record {
             }
             Record::Visited(visit) => put_visit(visit, into),
             Record::Rule(change, _) => change.put(into),
+            Record::Read(reading, _) => reading.put(into),
             Record::Held { host, hold } => {
                 into.put_str(host.as_str());
                 hold.put(into);
@@ -130,6 +138,7 @@ impl Record {
             }
             6 => Record::Alive(at),
             9 => Record::Rule(RuleChange::take(&mut from)?, at),
+            11 => Record::Read(Reading::take(&mut from)?, at),
             // Earlier versions did not say.
             7 => Record::Closed { at, finished: !from.is_empty() && from.u8()? == 1 },
             8 => Record::Held { host: take_host(&mut from)?, hold: Hold::take(&mut from, at)? },
@@ -146,8 +155,23 @@ const ARCHIVED: u8 = 16;
 const ADDRESS: u8 = 32;
 const RETRY_AFTER: u8 = 64;
 const ROBOTS_BODY: u8 = 128;
-/// The first of more flags, which come last and only if there are any.
+/// More flags, which come last and only if there are any.
 const NOTHING_NEW: u8 = 1;
+/// Behind them come fields that most visits do not have: a tag, a length and so many bytes each. Unknown ones are passed over.
+const FIELDS: u8 = 2;
+const SITEMAP_WANTED: u8 = 4;
+const FIELD_DIRECTIVES: u8 = 1;
+const FIELD_CANONICAL: u8 = 2;
+const FIELD_LANGUAGE: u8 = 3;
+const FIELD_TEXT_KEPT: u8 = 4;
+const FIELD_HINTS: u8 = 5;
+const FIELD_CONTENT: u8 = 6;
+
+/// Bits of a link beside its kind.
+const NOFOLLOW: u8 = 16;
+const WANTED: u8 = 32;
+const UGC: u8 = 64;
+const SPONSORED: u8 = 128;
 
 /// Appends a visit's payload behind its end time.
 fn put_visit(visit: &VisitRecord, into: &mut Vec<u8>) {
@@ -203,16 +227,92 @@ fn put_visit(visit: &VisitRecord, into: &mut Vec<u8>) {
     for link in &visit.links {
         let url = link.url.as_str();
         let shared = shared_prefix(previous, url);
-        into.put_u8(link.kind as u8 | flag(link.nofollow, 16) | flag(link.wanted, 32));
+        into.put_u8(
+            link.kind as u8
+                | flag(link.wanted, WANTED)
+                | flag(link.rel.intersects(Rel::NOFOLLOW), NOFOLLOW)
+                | flag(link.rel.intersects(Rel::UGC), UGC)
+                | flag(link.rel.intersects(Rel::SPONSORED), SPONSORED),
+        );
         into.put_u64(shared as u64);
         into.put_str(&url[shared..]);
         into.put_str(&link.text);
         previous = url;
     }
-    let more = flag(visit.nothing_new, NOTHING_NEW);
-    if more != 0 {
-        into.put_u8(more);
+    let at = into.len();
+    into.put_u8(flag(visit.nothing_new, NOTHING_NEW) | flag(visit.sitemap_wanted, SITEMAP_WANTED));
+    put_fields(visit, into);
+    if into.len() > at + 1 {
+        into[at] |= FIELDS;
+    } else if into[at] == 0 {
+        into.pop();
     }
+}
+
+/// Appends what most visits do not have.
+fn put_fields(visit: &VisitRecord, into: &mut Vec<u8>) {
+    let mut put = |tag: u8, bytes: &[u8]| {
+        into.put_u8(tag);
+        into.put_bytes(bytes);
+    };
+    if !visit.directives.is_empty() {
+        let mut bytes = Vec::new();
+        visit.directives.put(&mut bytes);
+        put(FIELD_DIRECTIVES, &bytes);
+    }
+    if let Some(canonical) = &visit.canonical {
+        put(FIELD_CANONICAL, canonical.as_str().as_bytes());
+    }
+    if !visit.language.is_empty() {
+        put(FIELD_LANGUAGE, visit.language.as_bytes());
+    }
+    if let Some(text) = &visit.text_kept {
+        put(FIELD_TEXT_KEPT, text.as_bytes());
+    }
+    if let Some(content) = &visit.content {
+        let mut bytes = Vec::with_capacity(64);
+        content.put(&mut bytes);
+        put(FIELD_CONTENT, &bytes);
+    }
+    let mut hints = Vec::new();
+    let mut last = 0;
+    for (i, link) in visit.links.iter().enumerate().filter(|(_, l)| l.hint != Hint::default()) {
+        hints.put_u64((i - last) as u64);
+        link.hint.put(&mut hints);
+        last = i;
+    }
+    if !hints.is_empty() {
+        put(FIELD_HINTS, &hints);
+    }
+}
+
+fn take_fields(from: &mut Take<'_>, visit: &mut VisitRecord) -> Result<(), Malformed> {
+    while !from.is_empty() {
+        let tag = from.u8()?;
+        let bytes = from.bytes()?;
+        let text = || std::str::from_utf8(bytes).map_err(|_| Malformed("a field is not UTF-8"));
+        match tag {
+            FIELD_DIRECTIVES => visit.directives = Directives::take(&mut Take::new(bytes))?,
+            FIELD_CANONICAL => {
+                visit.canonical =
+                    Some(Url::from_canonical(text()?).ok_or(Malformed("a preferred address is not canonical"))?);
+            }
+            FIELD_LANGUAGE => visit.language = text()?.into(),
+            FIELD_TEXT_KEPT => visit.text_kept = Some(text()?.into()),
+            FIELD_CONTENT => visit.content = Some(Content::take(&mut Take::new(bytes))?),
+            FIELD_HINTS => {
+                let mut hints = Take::new(bytes);
+                let mut at = 0;
+                while !hints.is_empty() {
+                    at += usize::try_from(hints.u64()?).map_err(|_| Malformed("an impossible link"))?;
+                    let hint = Hint::take(&mut hints)?;
+                    visit.links.get_mut(at).ok_or(Malformed("a hint for no link"))?.hint = hint;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Bytes both begin with, ending at a character.
@@ -278,12 +378,18 @@ fn take_visit(from: &mut Take<'_>, ended: Timestamp) -> Result<VisitRecord, Malf
             url: Url::from_canonical(&previous).ok_or(Malformed("a link is not canonical"))?,
             text: from.str()?.into(),
             kind: LinkKind::from_code(flags & 15),
-            nofollow: flags & 16 != 0,
-            wanted: flags & 32 != 0,
+            rel: Rel::from_unvouched_bits((flags & NOFOLLOW) >> 4 | (flags & (UGC | SPONSORED)) >> 5),
+            hint: Hint::default(),
+            wanted: flags & WANTED != 0,
         });
     }
     if !from.is_empty() {
-        visit.nothing_new = from.u8()? & NOTHING_NEW != 0;
+        let more = from.u8()?;
+        visit.nothing_new = more & NOTHING_NEW != 0;
+        visit.sitemap_wanted = more & SITEMAP_WANTED != 0;
+        if more & FIELDS != 0 {
+            take_fields(from, &mut visit)?;
+        }
     }
     Ok(visit)
 }

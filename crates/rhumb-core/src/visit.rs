@@ -8,8 +8,9 @@ use rhumb_store::archive::ArchiveRef;
 use rhumb_store::codec::{Malformed, Put, Take};
 
 use crate::outcome::Outcome;
-use crate::page;
-use crate::sitemap::SitemapLevel;
+use crate::page::{self, Directives, Rel};
+use crate::seen::{Content, Known};
+use crate::sitemap::{Hint, SitemapLevel};
 use crate::url::{Host, Url};
 
 /// A URL that waits in the frontier, with what must be known of it when its turn comes.
@@ -29,6 +30,10 @@ pub struct Entry {
     pub sitemap: Option<SitemapLevel>,
     /// What the server gave with the last copy, for a conditional request.
     pub validators: Validators,
+    /// What the sitemap or feed that lists it says of it.
+    pub hint: Hint,
+    /// What it said when it was last here, so that this can be forgotten when it says something else (SPEC C8).
+    pub known: Option<Box<Known>>,
 }
 
 /// `ETag` and `Last-Modified` of an earlier response.
@@ -73,17 +78,51 @@ impl Validators {
 
 const SEED: u8 = 1;
 const VALIDATORS: u8 = 2;
+/// No sitemap has these bits: the level and more flags come in the next byte.
+const MORE: u8 = 0xf0;
+const HINT: u8 = 1;
+const KNOWN: u8 = 2;
+
+/// The first bytes of an entry: its flags, and what they announce.
+fn put_flags(into: &mut Vec<u8>, low: u8, sitemap: Option<SitemapLevel>, hint: Hint, known: Option<&Known>) {
+    let level = SitemapLevel::to_bits(sitemap);
+    let hinted = hint != Hint::default();
+    if !hinted && known.is_none() {
+        into.put_u8(low | level);
+        return;
+    }
+    into.extend_from_slice(&[
+        low | MORE,
+        level | if hinted { HINT } else { 0 } | if known.is_some() { KNOWN } else { 0 },
+    ]);
+    if hinted {
+        hint.put(into);
+    }
+    if let Some(known) = known {
+        known.put(into);
+    }
+}
 
 impl Entry {
     /// A first visit at `depth`.
     pub fn new(url: Url, depth: u32) -> Entry {
-        Entry { url, depth, attempt: 0, redirects: 0, seed: false, sitemap: None, validators: Validators::default() }
+        Entry {
+            url,
+            depth,
+            attempt: 0,
+            redirects: 0,
+            seed: false,
+            sitemap: None,
+            validators: Validators::default(),
+            hint: Hint::default(),
+            known: None,
+        }
     }
 
     /// Appends the entry's bytes; the URL comes last and fills the rest.
     pub fn put(&self, into: &mut Vec<u8>) {
         let validators = if self.validators.is_empty() { 0 } else { VALIDATORS };
-        into.put_u8(if self.seed { SEED } else { 0 } | validators | SitemapLevel::to_bits(self.sitemap));
+        put_flags(into, if self.seed { SEED } else { 0 } | validators, self.sitemap, self.hint, self.known.as_deref());
         into.put_u64(u64::from(self.depth));
         into.put_u8(self.attempt);
         into.put_u8(self.redirects);
@@ -99,20 +138,12 @@ impl Entry {
         redirects: u8,
         seed: bool,
         sitemap: Option<SitemapLevel>,
-        into: &mut [u8; 16],
-    ) -> &[u8] {
-        into[0] = if seed { SEED } else { 0 } | SitemapLevel::to_bits(sitemap);
-        let mut at = 1;
-        let mut rest = depth;
-        while rest >= 0x80 {
-            into[at] = rest as u8 | 0x80;
-            rest >>= 7;
-            at += 1;
-        }
-        into[at] = rest as u8;
-        into[at + 1] = 0;
-        into[at + 2] = redirects;
-        &into[..at + 3]
+        hint: Hint,
+        into: &mut Vec<u8>,
+    ) {
+        put_flags(into, if seed { SEED } else { 0 }, sitemap, hint, None);
+        into.put_u64(u64::from(depth));
+        into.extend_from_slice(&[0, redirects]);
     }
 
     /// The entry's bytes.
@@ -126,13 +157,16 @@ impl Entry {
     pub fn from_bytes(bytes: &[u8]) -> Result<Entry, Malformed> {
         let mut take = Take::new(bytes);
         let flags = take.u8()?;
+        let more = if flags & !(SEED | VALIDATORS) == MORE { take.u8()? } else { 0 };
+        let hint = if more & HINT != 0 { Hint::take(&mut take)? } else { Hint::default() };
+        let known = if more & KNOWN != 0 { Some(Box::new(Known::take(&mut take)?)) } else { None };
         let depth = take.u32()?;
         let (attempt, redirects) = (take.u8()?, take.u8()?);
         let validators = if flags & VALIDATORS != 0 { Validators::take(&mut take)? } else { Validators::default() };
         let url = std::str::from_utf8(take.rest()).map_err(|_| Malformed("a waiting URL is not UTF-8"))?;
         let url = Url::from_canonical(url).ok_or(Malformed("a waiting URL is not canonical"))?;
-        let sitemap = SitemapLevel::from_bits(flags);
-        Ok(Entry { url, depth, attempt, redirects, seed: flags & SEED != 0, sitemap, validators })
+        let sitemap = SitemapLevel::from_bits(flags).or(SitemapLevel::from_bits(more));
+        Ok(Entry { url, depth, attempt, redirects, seed: flags & SEED != 0, sitemap, validators, hint, known })
     }
 }
 
@@ -230,10 +264,19 @@ pub struct Outlink {
     pub text: Box<str>,
     /// How it was marked up.
     pub kind: LinkKind,
-    /// rel=nofollow (ugc and sponsored imply it).
-    pub nofollow: bool,
+    /// By which marks the author declines to vouch for it: nofollow, ugc, sponsored.
+    pub rel: Rel,
+    /// What a sitemap or feed says of it.
+    pub hint: Hint,
     /// Whether the filter let it pass: wanted links go to the sieve.
     pub wanted: bool,
+}
+
+impl Outlink {
+    /// A link without a text.
+    pub fn bare(url: Url, kind: LinkKind, wanted: bool) -> Outlink {
+        Outlink { url, text: "".into(), kind, rel: Rel::default(), hint: Hint::default(), wanted }
+    }
 }
 
 /// One finished visit: the crawl's truth about it.
@@ -271,6 +314,18 @@ pub struct VisitRecord {
     pub digest: Option<[u8; 20]>,
     /// Fingerprint of a page's decoded body.
     pub fingerprint: u64,
+    /// What its text says, for the content-seen test; nothing if it has no words.
+    pub content: Option<Content>,
+    /// What the page and its server ask of robots.
+    pub directives: Directives,
+    /// The page's preferred address, if it is another: its own word, or its server's.
+    pub canonical: Option<Url>,
+    /// The language of the text, as ISO 639 names it; empty if it is not known.
+    pub language: Box<str>,
+    /// The text of a page of which no copy may be kept.
+    pub text_kept: Option<Box<str>>,
+    /// The usual place of a site's sitemap is worth a look, if its robots.txt named none.
+    pub sitemap_wanted: bool,
     /// Whether the page says nothing that its registrable domain had not said before.
     pub nothing_new: bool,
     /// Where the same body was archived before.
@@ -307,6 +362,12 @@ impl VisitRecord {
             validators: Validators::default(),
             digest: None,
             fingerprint: 0,
+            content: None,
+            directives: Directives::default(),
+            canonical: None,
+            language: "".into(),
+            text_kept: None,
+            sitemap_wanted: false,
             nothing_new: false,
             duplicate_of: None,
             archived: None,
@@ -326,7 +387,8 @@ impl VisitRecord {
     pub fn memory_bytes(&self) -> usize {
         let links: usize = self.links.iter().map(|l| l.url.as_str().len() + l.text.len()).sum();
         let robots = self.robots.as_ref().map_or(0, |r| r.len());
-        links + self.links.capacity() * size_of::<Outlink>() + robots
+        let text = self.text_kept.as_ref().map_or(0, |t| t.len());
+        links + self.links.capacity() * size_of::<Outlink>() + robots + text
     }
 
     /// Whether it is a page that was fetched, for good.

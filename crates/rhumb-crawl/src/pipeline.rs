@@ -5,24 +5,23 @@
 
 use std::sync::{Arc, Mutex, RwLock};
 
+use rhumb_core::cdx;
 use rhumb_core::filter::Filter;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits, Decoded};
-use rhumb_core::page::{Body, Extractor, Format, Formats, Gist, Page, ParseOptions};
+use rhumb_core::page::{Body, Extractor, Format, Formats, Gist, Obedience, Page, ParseOptions, Rel};
 use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt};
-use rhumb_core::seen::ContentSeen;
-use rhumb_core::sitemap::{SITEMAPS_MAX, Sitemap, SitemapKind, SitemapLevel, SitemapLimits};
-use rhumb_core::url::{Base, Host, Normalizer, Url};
+use rhumb_core::seen::{Archived, Sketcher};
+use rhumb_core::sitemap::{Hint, SITEMAPS_MAX, Sitemap, SitemapKind, SitemapLevel, SitemapLimits};
+use rhumb_core::url::{Host, Normalizer, Url};
 use rhumb_core::visit::{LinkKind, Outlink, Purpose, Validators, Visit, VisitRecord};
-use rhumb_store::archive::ArchiveRef;
-use rhumb_store::warc::{
-    Capture, CdxEntry, Digest, Metadata, Profile, RecordIds, RecordWriter, Response, Revisit, Truncated, cdxj, surt,
-};
+use rhumb_store::warc::{Capture, Digest, Metadata, Profile, RecordIds, RecordWriter, Response, Revisit, Truncated};
 use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
 use crate::fetch::budget::Held;
-use crate::fetch::{Fetched, Fetcher, Request};
+use crate::fetch::{Fetched, Request};
+use crate::protocol::Protocols;
 use crate::settings::Stages;
 
 /// Larger bodies are handled on the pool of blocking threads, so that they hold nobody up.
@@ -30,6 +29,10 @@ const INLINE_BYTES_MAX: usize = 256 << 10;
 /// So are those that become larger than this when decoded.
 const INLINE_DECODED_MAX: usize = 2 << 20;
 
+/// `Link` headers that are looked at, and links in one of them.
+const LINK_HEADERS_MAX: usize = 32;
+/// Longest address in one.
+const LINK_HREF_BYTES_MAX: usize = 8 << 10;
 /// Pages of slow formats that are read at once; a format may have a narrower bound of its own.
 pub(crate) const SLOW_AT_ONCE: usize = 4;
 
@@ -39,7 +42,7 @@ const LOCATION_CHARS_SHOWN: usize = 200;
 /// Everything a visit needs, shared by the visits of one thread.
 pub struct Tools {
     /// Fetches.
-    pub fetcher: Fetcher,
+    pub protocols: Protocols,
     /// Tells the time.
     pub clock: Clock,
     /// Makes URLs canonical.
@@ -47,7 +50,7 @@ pub struct Tools {
     /// Says which links are wanted; replaced when a seed's redirect opens the scope.
     pub filter: Arc<RwLock<Arc<Filter>>>,
     /// Says which bodies are archived already.
-    pub seen: Arc<Mutex<ContentSeen>>,
+    pub seen: Arc<Mutex<Archived>>,
     /// Caps of decoding.
     pub decode: DecodeLimits,
     /// What is taken out of a page.
@@ -58,8 +61,10 @@ pub struct Tools {
     pub gists: bool,
     /// Redirects in a row that are followed.
     pub redirects_max: u8,
-    /// Whether the sitemaps that a robots.txt names are followed.
+    /// Whether sitemaps are followed: those that a robots.txt names, otherwise the one in the usual place.
     pub sitemaps: bool,
+    /// Which of the directives of pages are obeyed.
+    pub obey: Obedience,
     /// Whether pages are archived.
     pub archive: bool,
     /// Buffers in use again and again.
@@ -78,13 +83,14 @@ pub struct Tools {
 pub struct Scratch {
     extractor: Extractor,
     page: Page,
+    sketcher: Sketcher,
     writer: RecordWriter,
 }
 
 impl Scratch {
     fn new(stages: Stages) -> Scratch {
         let writer = RecordWriter::new(i32::from(stages.gzip));
-        Scratch { extractor: Extractor::default(), page: Page::default(), writer }
+        Scratch { extractor: Extractor::default(), page: Page::default(), sketcher: Sketcher::default(), writer }
     }
 }
 
@@ -112,7 +118,12 @@ pub async fn visit(visit: Box<Visit>, tools: &Arc<Tools>) -> Finished {
     let entry = &visit.entry;
     let request =
         Request { url: &entry.url, addresses: &visit.addresses, validators: &entry.validators, body_bytes_max };
-    let fetched = tools.fetcher.fetch(&visit.host, request).await;
+    let fetched = tools.protocols.fetch(&visit.host, request).await;
+    finish(visit, fetched, tools).await
+}
+
+/// What follows a fetch, or stands in for it when somebody else fetched.
+pub(crate) async fn finish(visit: Box<Visit>, fetched: Fetched, tools: &Arc<Tools>) -> Finished {
     let host = visit.host.clone();
     let kept = fetched.kept;
     let small = fetched.body.len() <= INLINE_BYTES_MAX;
@@ -230,7 +241,7 @@ fn understand(work: &mut Work, tools: &Tools, decoded_bytes_max: usize) -> Resul
             if let (Some(body), Some(level)) = (&body, record.entry.sitemap) {
                 read_sitemap(&mut record, body, level, tools);
             } else if let Some(page) = &page {
-                gist = Some(read_page(&mut record, page, read, tools, &mut scratch));
+                gist = Some(read_page(&mut record, page, read, fetched, tools, &mut scratch));
             }
         }
         _ => {}
@@ -238,7 +249,10 @@ fn understand(work: &mut Work, tools: &Tools, decoded_bytes_max: usize) -> Resul
     drop(body);
     let mut archive = Vec::new();
     let mut archive_first = 0;
-    if tools.archive && fetched.status != 0 && !fetched.head.is_empty() {
+    // What is no machine of others sets no traps.
+    let gist = gist.filter(|_| record.entry.url.rules().polite);
+    let is_archived = if record.entry.url.is_web() { !fetched.head.is_empty() } else { record.outcome == Outcome::Ok };
+    if tools.archive && fetched.status != 0 && is_archived && may_be_kept(&record, tools) {
         archive_first = write_records(&mut record, fetched, tools, &mut scratch.writer, &mut archive);
     }
     tools.scratch.lock().expect("nobody panics while borrowing buffers").push(scratch);
@@ -273,8 +287,16 @@ fn read_slowly(mut work: Work, tools: &Tools) -> Work {
     work
 }
 
+/// Whether a copy of the page may be kept.
+fn may_be_kept(record: &VisitRecord, tools: &Tools) -> bool {
+    !(tools.obey.noarchive && record.directives.noarchive.is_some())
+}
+
 fn begin_record(visit: &Visit, fetched: &Fetched, clock: Clock) -> VisitRecord {
-    let (started, ended) = (clock.at(fetched.started), clock.at(fetched.ended));
+    let (started, ended) = match fetched.at {
+        Some(at) => (at, at),
+        None => (clock.at(fetched.started), clock.at(fetched.ended)),
+    };
     let mut record = VisitRecord::bare(visit.entry.clone(), visit.purpose.clone(), started, ended, fetched.outcome);
     record.address = fetched.address;
     record.detail = fetched.detail.as_str().into();
@@ -327,7 +349,7 @@ fn follow_redirect(record: &mut VisitRecord, fetched: &Fetched, tools: &Tools) {
         Ok(url) => {
             // Where a seed leads is where the user wants to go, also if it is another host.
             let wanted = record.entry.seed || wanted(&url, record.entry.depth, tools);
-            record.links = vec![Outlink { url, text: "".into(), kind: LinkKind::Redirect, nofollow: false, wanted }];
+            record.links = vec![Outlink::bare(url, LinkKind::Redirect, wanted)];
         }
     }
 }
@@ -364,6 +386,7 @@ fn read_page(
     record: &mut VisitRecord,
     body: &Body<'_>,
     read: Option<Box<Page>>,
+    fetched: &Fetched,
     tools: &Tools,
     scratch: &mut Scratch,
 ) -> Gist {
@@ -377,6 +400,10 @@ fn read_page(
         tools.formats.read_into(body, &mut scratch.extractor, &tools.parse, &mut scratch.page);
     }
     let page = &scratch.page;
+    if tools.parse.extract.main_text {
+        scratch.sketcher.push(&page.main_text);
+        record.content = scratch.sketcher.finish();
+    }
     record.title = page.title.as_deref().unwrap_or_default().into();
     record.links_unusable = page.links_dropped as u32;
     let gist = if page.gist.is_empty() { Gist::of_bytes(record.fingerprint) } else { page.gist };
@@ -394,24 +421,37 @@ fn read_page(
     }
     let own = tools.normalizer.own_base(&record.entry.url);
     let base = page.base.as_deref().and_then(|href| tools.normalizer.base(href, Some(&own)).ok()).unwrap_or(own);
-    let follow = !page.robots_directives().nofollow;
+    record.directives = page.directives();
+    for value in fetched.headers.get_all("x-robots-tag") {
+        record.directives.read_header(&String::from_utf8_lossy(value.as_bytes()), &tools.parse.extract.agent);
+    }
+    let follow = !(tools.obey.nofollow && record.directives.nofollow.is_some());
     let depth = record.entry.depth.saturating_add(1);
     let filter = tools.filter.read().expect("nobody panics while replacing the filter").clone();
-    let mut add = |href: &str, text: &str, kind: LinkKind, nofollow: bool, base: &Base| match tools
+    let mut add = |href: &str, text: &str, kind: LinkKind, rel: Rel, hint: Hint| match tools
         .normalizer
-        .normalize(href, Some(base))
+        .normalize(href, Some(&base))
     {
         Ok(url) => {
+            let follow = follow && !(tools.obey.rel_nofollow && rel.intersects(Rel::NOFOLLOW));
             let wanted = follow && filter.judge(&url, depth).is_ok();
-            record.links.push(Outlink { url, text: text.into(), kind, nofollow, wanted });
+            let rel = rel.unvouched();
+            record.links.push(Outlink { url, text: text.into(), kind, rel, hint, wanted });
         }
         Err(_) => record.links_unusable += 1,
     };
-    for link in page.links.iter() {
-        add(link.href, link.text, link.tag.into(), link.flags.is_unvouched(), &base);
+    let mut hints = page.hints.iter().peekable();
+    for (i, link) in page.links.iter().enumerate() {
+        let hint = hints.next_if(|h| h.link == i);
+        let hint = hint.map(|h| Hint::said(h.lastmod.as_deref(), h.changefreq.as_deref(), h.priority));
+        add(link.href, link.text, link.tag.into(), link.flags, hint.unwrap_or_default());
+    }
+    let by_header = canonical_of_header(fetched);
+    if let Some(href) = &by_header {
+        add(href, "", LinkKind::Link, Rel::default(), Hint::default());
     }
     if let Some(refresh) = &page.refresh {
-        add(&refresh.href, "", LinkKind::Refresh, false, &base);
+        add(&refresh.href, "", LinkKind::Refresh, Rel::default(), Hint::default());
         // A page that sends its reader on is one more redirect in a row.
         if record.entry.redirects >= tools.redirects_max
             && let Some(link) = record.links.last_mut().filter(|l| l.kind == LinkKind::Refresh)
@@ -420,13 +460,41 @@ fn read_page(
             add_detail(record, &format!("refresh not followed: more than {} redirects in a row", tools.redirects_max));
         }
     }
+    let canonical = page.canonical.as_deref().or(by_header.as_deref());
+    record.canonical = canonical.and_then(|href| tools.normalizer.normalize(href, Some(&base)).ok());
+    record.canonical.take_if(|url| *url == record.entry.url);
+    record.language = page.declared_language().unwrap_or_default().into();
+    if !may_be_kept(record, tools) && record.directives.hides_at(record.ended).is_none() {
+        record.text_kept = Some(page.main_text.as_str().into());
+    }
+    // A site's front page, or where the user begins: the sitemap is asked for once, if robots.txt named none.
+    if tools.sitemaps && record.entry.url.is_web() && (record.entry.seed || record.entry.url.path() == "/") {
+        record.sitemap_wanted = wanted(&record.entry.url.host().sitemap_url(), 1, tools);
+    }
     gist
+}
+
+/// The preferred address that a `Link` header names (RFC 8288, RFC 6596).
+fn canonical_of_header(fetched: &Fetched) -> Option<String> {
+    fetched.headers.get_all("link").iter().take(LINK_HEADERS_MAX).find_map(|value| {
+        let value = std::str::from_utf8(value.as_bytes()).ok()?;
+        value.split('<').skip(1).take(LINK_HEADERS_MAX).find_map(|link| {
+            let (href, parameters) = link.split_once('>')?;
+            let is_canonical = parameters.split(';').any(|p| {
+                p.split_once('=').is_some_and(|(name, rel)| {
+                    let rel = rel.trim_matches(|c: char| c.is_ascii_whitespace() || c == '"' || c == ',');
+                    name.trim().eq_ignore_ascii_case("rel") && Rel::parse(rel).intersects(Rel::CANONICAL)
+                })
+            });
+            (is_canonical && href.len() <= LINK_HREF_BYTES_MAX).then(|| href.trim().to_string())
+        })
+    })
 }
 
 /// The sitemaps that a robots.txt names, as links.
 fn name_sitemaps(record: &mut VisitRecord, body: &[u8], tools: &Tools) {
     let robots = RobotsTxt::parse(body, ROBOTS_BYTES_MAX);
-    let named = robots.sitemaps().iter().map(String::as_str);
+    let named = robots.sitemaps().iter().map(|loc| (loc.as_str(), Hint::default()));
     // As wanted as a link of a seed, but no deeper than the seed itself: what a sitemap lists is one step away.
     add_listed(record, named, LinkKind::Sitemap, SITEMAPS_MAX, 1, tools);
 }
@@ -444,12 +512,12 @@ fn read_sitemap(record: &mut VisitRecord, body: &[u8], level: SitemapLevel, tool
         add_detail(record, &format!("{} sitemaps beyond the bounds left out", sitemap.urls.len() - max));
     }
     let depth = record.entry.depth.saturating_add(1);
-    add_listed(record, sitemap.urls.iter().map(|u| u.loc.as_str()), kind, max, depth, tools);
+    add_listed(record, sitemap.urls.iter().map(|u| (u.loc.as_str(), Hint::of(u))), kind, max, depth, tools);
 }
 
 fn add_listed<'a>(
     record: &mut VisitRecord,
-    listed: impl Iterator<Item = &'a str>,
+    listed: impl Iterator<Item = (&'a str, Hint)>,
     kind: LinkKind,
     max: usize,
     depth: u32,
@@ -457,11 +525,11 @@ fn add_listed<'a>(
 ) {
     let base = tools.normalizer.own_base(&record.entry.url);
     let filter = tools.filter.read().expect("nobody panics while replacing the filter").clone();
-    for (i, loc) in listed.enumerate() {
+    for (i, (loc, hint)) in listed.enumerate() {
         match tools.normalizer.normalize(loc, Some(&base)) {
             Ok(url) if i < max => {
                 let wanted = filter.judge(&url, depth).is_ok();
-                record.links.push(Outlink { url, text: "".into(), kind, nofollow: false, wanted });
+                record.links.push(Outlink { hint, ..Outlink::bare(url, kind, wanted) });
             }
             _ => record.links_unusable += 1,
         }
@@ -507,6 +575,8 @@ fn write_records(
             refers_to: None,
         };
         writer.revisit(out, ids[1], &capture, &revisit)
+    } else if !record.entry.url.is_web() {
+        writer.resource(out, ids[1], &capture, cdx::resource_type(record), &fetched.body, digest, fetched.cut)
     } else {
         let response = Response {
             head: &fetched.head,
@@ -520,9 +590,11 @@ fn write_records(
     let depth = Some(record.entry.depth);
     let metadata = Metadata { depth, fetch_ms: Some(record.duration_ms()), ..Metadata::default() };
     let first_bytes = written.as_ref().map_or(0, |span| span.length as u32);
-    let all = written
-        .and_then(|_| writer.request(out, ids[0], &capture, Some(ids[1]), &fetched.request_head, b""))
-        .and_then(|_| writer.metadata(out, ids[2], &capture, Some(ids[1]), &metadata));
+    let request = |_| match fetched.request_head.is_empty() {
+        true => Ok(()),
+        false => writer.request(out, ids[0], &capture, Some(ids[1]), &fetched.request_head, b"").map(drop),
+    };
+    let all = written.and_then(request).and_then(|_| writer.metadata(out, ids[2], &capture, Some(ids[1]), &metadata));
     match all {
         Ok(_) => {
             record.digest = Some(digest.0);
@@ -536,25 +608,6 @@ fn write_records(
             0
         }
     }
-}
-
-/// The line of the archive's index for a visit's response.
-pub(crate) fn index_line(record: &VisitRecord, place: &ArchiveRef, filename: &str) -> String {
-    let revisit = record.duplicate_of.is_some() || record.outcome == Outcome::NotModified;
-    let mime = if revisit { Some("warc/revisit".to_string()) } else { Some(cdxj::bare_type(&record.media_type)) };
-    let digest = record.digest.filter(|_| record.outcome != Outcome::NotModified).map(|d| Digest(d).to_string());
-    let entry = CdxEntry {
-        key: surt(record.entry.url.as_str()),
-        timestamp: record.started.digits14(),
-        url: Some(record.entry.url.as_str().to_string()),
-        mime: mime.filter(|m| !m.is_empty()),
-        status: Some(record.status.to_string()),
-        digest,
-        length: u64::from(place.first),
-        offset: place.offset,
-        filename: filename.to_string(),
-    };
-    entry.line()
 }
 
 #[cfg(test)]

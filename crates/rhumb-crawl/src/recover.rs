@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rhumb_core::cdx;
 use rhumb_core::crawl::Crawl;
 use rhumb_core::handover::Batch;
 use rhumb_core::record::Record;
@@ -17,7 +18,6 @@ use rhumb_store::{StoreError, checkpoint};
 
 use crate::bus::Bus;
 use crate::engine::CrawlError;
-use crate::pipeline;
 use crate::settings::Settings;
 
 /// A sieve with more keys is not flushed by a replay.
@@ -108,7 +108,7 @@ pub(crate) fn complete_index(
         if let Some(place) = visit.archived.filter(|p| p.file >= first_file)
             && let Some(name) = names.get(&place.file)
         {
-            index.add(place.file, name, &pipeline::index_line(&visit, &place, name))?;
+            index.add(place.file, name, &cdx::line(&visit, &place, name))?;
         }
     }
     Ok(index.commit()?)

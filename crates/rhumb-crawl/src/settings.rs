@@ -7,11 +7,12 @@ use rhumb_core::crawl::CrawlConfig;
 use rhumb_core::filter::FilterConfig;
 use rhumb_core::net::Guard;
 use rhumb_core::page::coding::DecodeLimits;
-use rhumb_core::page::{Formats, ParseOptions};
+use rhumb_core::page::{Formats, Obedience, ParseOptions};
 use rhumb_core::url::NormalizeOptions;
 
 use crate::dns::DnsConfig;
 use crate::fetch::{Credential, FetchLimits};
+use crate::protocol::Registry;
 
 /// Everything that is settled before a crawl begins.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Settings {
     pub formats: Formats,
     /// How names are resolved.
     pub dns: DnsConfig,
+    /// How URLs of other schemes than `http` and `https` are fetched.
+    pub protocols: Registry,
     /// Which addresses may be dialled beside the global ones.
     pub guard: Guard,
     /// The whole User-Agent header.
@@ -48,8 +51,10 @@ pub struct Settings {
     pub workers: usize,
     /// Threads that carry them out.
     pub threads: usize,
-    /// Whether the sitemaps that a robots.txt names are followed.
+    /// Whether sitemaps are followed: those that a robots.txt names, otherwise the one in the usual place.
     pub sitemaps: bool,
+    /// Which of the directives of pages are obeyed.
+    pub obey: Obedience,
     /// Whether pages are archived.
     pub archive: bool,
     /// Memory for pages on their way, from the first byte to the commit.

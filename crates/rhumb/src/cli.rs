@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use rhumb_core::Timestamp;
 use rhumb_core::filter::Scope;
+use rhumb_core::page::MediaKind;
+use rhumb_export::{FORMATS, Format};
 
 use crate::units::{Size, Span};
 
@@ -25,10 +28,22 @@ Examples:
   rhumb crawl https://example.org/                          one host, politely, until nothing is left
   rhumb crawl https://example.org/docs/ --scope prefix --depth 3
   rhumb crawl --dir example.org.crawl                       go on where it stopped
+  rhumb crawl ./docs                                        a tree of files on this machine, and nothing beside it
+  rhumb crawl warc:old.warc.gz 'warc:more/*.warc.gz'        archives of others, without a single request
   rhumb crawl a.example b.example --scope domain --exclude '\\.pdf$' --limit 1000 --dir mine
 
 What is given here overrides the configuration and is kept in DIR/rhumb.toml, so a resumed crawl has the
 same settings. `rhumb config` shows every setting with its default.";
+
+const EXPORT_EXAMPLES: &str = "\
+Formats: jsonl, parquet (a row for each page), markdown (a file for each page), wet (text of each page, in WARC), cdxj (index of
+the archive), wacz (archive, index and list of pages in one file for replay).
+
+Examples:
+  rhumb export example.org.crawl --format jsonl pages.jsonl
+  rhumb export example.org.crawl --format jsonl --no-text - | head
+  rhumb export example.org.crawl --format parquet --host docs.example.org docs.parquet
+  rhumb export example.org.crawl --format wacz example.wacz";
 
 /// A polite, crash-safe web crawler.
 #[derive(Debug, Parser)]
@@ -68,6 +83,9 @@ pub enum Command {
         /// The URL.
         url: String,
     },
+    /// Write the pages of a crawl, finished or not, in a form that others read; interrupted, the same command goes on.
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportArgs),
     /// Show what was learned of sites that make up URLs without end, why, and what it saved; undo it.
     Traps {
         /// Crawl directory.
@@ -96,6 +114,9 @@ pub enum Command {
         /// The Content-Type header it came with, such as "text/html; charset=utf-8".
         #[arg(long, value_name = "TYPE")]
         content_type: Option<String>,
+        /// The main text as markdown, too; without --json, only that.
+        #[arg(long)]
+        markdown: bool,
     },
     /// Show what a sitemap or feed lists: XML, plain text, RSS, Atom or JSON Feed, gzip or not.
     Sitemap {
@@ -152,10 +173,11 @@ pub enum Command {
 const WHAT: &str = "What to crawl";
 const POLITE: &str = "How politely";
 const MACHINE: &str = "Machine and storage";
+const PAGES: &str = "Which pages";
 
 #[derive(Debug, Args)]
 pub struct CrawlArgs {
-    /// Where to begin; http:// is assumed where no scheme is given.
+    /// Where to begin: URLs (http:// is assumed where there is no scheme), files or directories, or archives as warc:PATH.
     #[arg(value_name = "SEED")]
     pub seeds: Vec<String>,
     /// Crawl directory [default: the first seed's host with .crawl]
@@ -209,12 +231,68 @@ pub struct CrawlArgs {
     /// Keep no WARC archive.
     #[arg(long, help_heading = MACHINE)]
     pub no_archive: bool,
+    /// Ask for no sitemaps.
+    #[arg(long, help_heading = WHAT)]
+    pub no_sitemaps: bool,
     /// Keep no text index.
     #[arg(long, help_heading = MACHINE)]
     pub no_index: bool,
     /// Settings from a TOML file, in place of DIR/rhumb.toml.
     #[arg(long, value_name = "FILE", help_heading = MACHINE)]
     pub config: Option<PathBuf>,
+    /// No live display.
+    #[arg(long, short, help_heading = MACHINE)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Crawl directory.
+    pub dir: PathBuf,
+    /// What to write.
+    #[arg(long, short, value_parser = format, value_name = "jsonl|markdown|parquet|wet|cdxj|wacz")]
+    pub format: Format,
+    /// File to write, for markdown a directory; - for standard output (jsonl, wet, cdxj).
+    pub out: PathBuf,
+    /// Replace an earlier export.
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Also what brought no page: failures, redirects, sitemaps.
+    #[arg(long)]
+    pub include_failed: bool,
+    /// Leave out the links of pages.
+    #[arg(long)]
+    pub no_links: bool,
+    /// Leave out the text of pages.
+    #[arg(long)]
+    pub no_text: bool,
+    /// Only pages of this host and its subdomains (or another one given so).
+    #[arg(long, value_name = "NAME", help_heading = PAGES)]
+    pub host: Vec<String>,
+    /// Only URLs that begin so.
+    #[arg(long, value_name = "URL", help_heading = PAGES)]
+    pub prefix: Vec<String>,
+    /// Only URLs that match this regular expression.
+    #[arg(long, value_name = "RE", help_heading = PAGES)]
+    pub matching: Vec<String>,
+    /// Only bodies of this kind.
+    #[arg(long, value_parser = media_kind, value_name = "html|xhtml|xml|text|pdf|…", help_heading = PAGES)]
+    pub kind: Vec<MediaKind>,
+    /// Only what was fetched since then: 2026-01-31 or 2026-01-31T12:00:00Z.
+    #[arg(long, value_parser = date, value_name = "DATE", help_heading = PAGES)]
+    pub since: Option<Timestamp>,
+    /// Row groups of parquet, before compression; as much memory is needed.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", help_heading = MACHINE)]
+    pub row_group: Size,
+    /// What may be lost by an interruption.
+    #[arg(long, value_name = "TIME", default_value = "2s", hide = true)]
+    pub commit_every: Span,
+    /// Memory for sorting.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", help_heading = MACHINE)]
+    pub memory: Size,
+    /// Threads [default: one for each processor]
+    #[arg(long, value_name = "N", help_heading = MACHINE)]
+    pub threads: Option<usize>,
     /// No live display.
     #[arg(long, short, help_heading = MACHINE)]
     pub quiet: bool,
@@ -486,6 +564,24 @@ pub enum BenchCommand {
         /// What to run, as JSON.
         spec: String,
     },
+    /// Processor time of a page in each format of `rhumb export`, reading and parsing included.
+    Export {
+        /// Hosts of the web that is crawled for it.
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        hosts: u64,
+        /// Pages of each host.
+        #[arg(long, value_name = "N", default_value_t = 200)]
+        pages: u64,
+        /// Mean size of a page.
+        #[arg(long, value_name = "SIZE", default_value = "10KB")]
+        page_bytes: Size,
+        /// How often each format takes its turn; the lowest counts.
+        #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+        rounds: u32,
+        /// Where to crawl to [default: a temporary directory]
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
     /// URL-seen tests per second of processor time, four of five being repeats.
     Sieve {
         /// Distinct URLs.
@@ -495,6 +591,21 @@ pub enum BenchCommand {
         #[arg(long, default_value = "192MiB")]
         memory: Size,
         /// Where to put the runs [default: a temporary directory]
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
+    /// Near-duplicates: what is found of a labelled set, the cost of a sketch, look-ups among many pages.
+    NearDups {
+        /// Pages of the set that look-ups are measured in.
+        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..))]
+        pages: u64,
+        /// Pairs of each kind in the labelled set.
+        #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(10..))]
+        pairs: u64,
+        /// Memory for what is not yet on disk, batches and indices.
+        #[arg(long, default_value = "32MiB")]
+        memory: Size,
+        /// Where to put the set of pages [default: a temporary directory]
         #[arg(long)]
         dir: Option<PathBuf>,
     },
@@ -588,6 +699,39 @@ pub fn explain(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
+fn format(text: &str) -> Result<Format, String> {
+    let known = || FORMATS.map(Format::name).join(", ");
+    FORMATS.into_iter().find(|f| f.name() == text).ok_or_else(|| format!("one of {}", known()))
+}
+
+fn media_kind(text: &str) -> Result<MediaKind, String> {
+    let kind = serde_json::from_value(serde_json::Value::String(text.to_string()));
+    kind.map_err(|_| "one of html, xhtml, xml, text, image, pdf, media, archive, binary".to_string())
+}
+
+/// A day, or a second of one, in UTC.
+fn date(text: &str) -> Result<Timestamp, String> {
+    let wrong = || "a date such as 2026-01-31 or 2026-01-31T12:00:00Z".to_string();
+    let plain = text.strip_suffix('Z').unwrap_or(text);
+    let (day, time) = plain.split_once('T').unwrap_or((plain, "00:00:00"));
+    let numbers = |text: &str, sign: char| -> Option<[u64; 3]> {
+        let parts: Option<Vec<u64>> = text.split(sign).map(|p| p.parse().ok()).collect();
+        parts?.try_into().ok()
+    };
+    let ([year, month, of_month], [hour, minute, second]) =
+        numbers(day, '-').zip(numbers(time, ':')).ok_or_else(wrong)?;
+    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&of_month) {
+        return Err(wrong());
+    }
+    if hour > 23 || minute > 59 || second > 59 {
+        return Err(wrong());
+    }
+    // Days before a month, years counted from March so that the leap day comes last.
+    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = y * 365 + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + of_month - 1 - 719_468;
+    Ok(Timestamp((((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000))
+}
+
 fn scope(text: &str) -> Result<Scope, String> {
     match text {
         "host" => Ok(Scope::Host),
@@ -595,5 +739,24 @@ fn scope(text: &str) -> Result<Scope, String> {
         "prefix" => Ok(Scope::Prefix),
         "any" => Ok(Scope::Any),
         _ => Err("host, domain, prefix or any".to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(date(text).ok().map(|t| t.to_string()).as_deref(), expected, "{text}");
+        };
+        check("1970-01-01", Some("1970-01-01T00:00:00.000Z"));
+        check("2024-02-29", Some("2024-02-29T00:00:00.000Z"));
+        check("2026-01-31T23:59:58Z", Some("2026-01-31T23:59:58.000Z"));
+        check("2026-12-31T00:00:00", Some("2026-12-31T00:00:00.000Z"));
+        for wrong in ["", "yesterday", "2026-13-01", "2026-01-01T25:00:00Z", "1969-12-31", "2026-01"] {
+            check(wrong, None);
+        }
     }
 }

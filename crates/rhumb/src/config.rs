@@ -12,7 +12,7 @@ use rhumb_core::filter::{FilterConfig, Scope};
 use rhumb_core::frontier::{BudgetConfig, FrontierConfig};
 use rhumb_core::net::{Cidr, Guard};
 use rhumb_core::page::coding::DecodeLimits;
-use rhumb_core::page::{ExtractOptions, Formats, ParseOptions};
+use rhumb_core::page::{ExtractOptions, Formats, Obedience, ParseOptions};
 use rhumb_core::priority::{LEVELS, Prioritizer};
 use rhumb_core::robots::product_token;
 use rhumb_core::sieve::SieveConfig;
@@ -94,6 +94,7 @@ pub struct Config {
     pub net: NetSection,
     pub storage: StorageSection,
     pub traps: TrapsSection,
+    pub robots: RobotsSection,
     pub priority: Vec<PriorityRule>,
 }
 
@@ -116,7 +117,7 @@ pub struct CrawlSection {
     pub agent: String,
     pub continuous: bool,
     pub revisit: Span,
-    /// Follow the sitemaps that robots.txt names.
+    /// Follow sitemaps: those that robots.txt names, otherwise the one in the usual place.
     pub sitemaps: bool,
 }
 
@@ -359,6 +360,25 @@ impl Default for StorageSection {
     }
 }
 
+/// Which directives of pages are obeyed beside robots.txt, which always is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RobotsSection {
+    /// Links of a page that says nofollow, in a meta element or by X-Robots-Tag, are not followed.
+    pub nofollow: bool,
+    /// Links marked rel=nofollow are not followed.
+    pub rel_nofollow: bool,
+    /// No copy is kept of a page that says noarchive.
+    pub noarchive: bool,
+}
+
+impl Default for RobotsSection {
+    fn default() -> Self {
+        let Obedience { nofollow, rel_nofollow, noarchive } = Obedience::default();
+        RobotsSection { nofollow, rel_nofollow, noarchive }
+    }
+}
+
 /// What a host and a registrable domain may cost, by what they bring.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -551,6 +571,7 @@ impl Config {
         };
         rhumb_core::filter::Filter::new(filter.clone()).map_err(|e| anyhow::anyhow!("{e}"))?;
         Ok(Settings {
+            protocols: rhumb_crawl::protocol::Registry::default(),
             crawl: self.crawl_config(agent, &shares, &files)?,
             fetch: FetchLimits {
                 connect: f.connect.0,
@@ -581,8 +602,8 @@ impl Config {
                     links_max: self.page.links_max,
                     resources: self.page.resources,
                     agent: product_token(agent).to_string(),
-                    // Text is what an index would read; until there is one, nobody does.
-                    text: false,
+                    // The content-seen test reads the main text.
+                    main_text: true,
                     ..ExtractOptions::default()
                 },
                 ..ParseOptions::default()
@@ -598,6 +619,11 @@ impl Config {
             workers: files.workers,
             threads: files.threads,
             sitemaps: c.sitemaps,
+            obey: Obedience {
+                nofollow: self.robots.nofollow,
+                rel_nofollow: self.robots.rel_nofollow,
+                noarchive: self.robots.noarchive,
+            },
             archive: self.storage.archive,
             page_bytes_max: shares.pages,
             pages_max: c.limit,

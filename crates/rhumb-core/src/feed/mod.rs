@@ -275,7 +275,7 @@ impl<'a> Collector<'a> {
             return Err(Trouble::TooLarge);
         }
         let lastmod = match draft.date {
-            Some((_, date)) if dates::unix_ms(&date).is_none() => {
+            Some((_, date)) if dates::parse(&date).is_none() => {
                 self.problem(place, Trouble::BadLastmod, &date);
                 None
             }

@@ -10,10 +10,12 @@ use rhumb_store::{Result, Timestamp};
 
 use super::host::{Errand, Robots};
 use super::{Frontier, ROBOTS_HOPS_MAX, Reason, Useful, ghost_key, usefulness};
+use crate::dates;
 use crate::outcome::Outcome;
 use crate::robots::{Access, Fetched, Rules};
+use crate::sitemap::{Before, Trust};
 use crate::url::{Host, Url};
-use crate::visit::{Entry, Purpose, Validators, VisitRecord};
+use crate::visit::{Entry, LinkKind, Purpose, Validators, VisitRecord};
 
 /// What a visit for a robots.txt says of the rules.
 fn access(record: &VisitRecord) -> Access {
@@ -132,6 +134,7 @@ impl Frontier {
                 if !known {
                     self.add_ghost(&record.entry)?;
                 }
+                self.learn_dates(key, record);
                 self.spend(key, record)?;
                 self.put_back(record)?;
             }
@@ -152,6 +155,37 @@ impl Frontier {
             self.schedule_or_release(slot);
         }
         Ok(())
+    }
+
+    /// A visit shows whether the dates of its site's sitemaps tell the truth.
+    fn learn_dates(&mut self, key: u64, record: &VisitRecord) {
+        let Some(state) = self.hosts.get_mut(key).filter(|_| !record.retry) else { return };
+        if record.entry.sitemap.is_some() {
+            let own = record.links.iter().filter(|l| l.kind == LinkKind::Listed).map(|l| l.hint);
+            state.trust.learn_sitemap(own, record.ended);
+            return;
+        }
+        let Some(said) = record.entry.hint.lastmod() else { return };
+        let fetched = record.entry.validators.fetched;
+        let before = (!record.entry.validators.is_empty())
+            .then_some(Before { at: fetched, changed: record.outcome == Outcome::Ok });
+        if matches!(record.outcome, Outcome::Ok | Outcome::NotModified) {
+            let server = record.validators.last_modified.as_deref().and_then(dates::parse);
+            state.trust.learn(said, record.ended, server, before);
+        }
+    }
+
+    /// Whether the sitemaps of this host were not asked for yet; from now on they were.
+    pub fn ask_sitemap(&mut self, host: &Host) -> Result<bool> {
+        let state = self.hosts.open(host)?;
+        let first = !std::mem::replace(&mut state.sitemap_asked, true);
+        state.dirty = true;
+        Ok(first)
+    }
+
+    /// How far the dates in a host's sitemaps are believed.
+    pub fn trust(&mut self, host: &Host) -> Result<Trust> {
+        Ok(self.hosts.open(host)?.trust)
     }
 
     /// A page was visited: host and domain pay for it, or earn by it.

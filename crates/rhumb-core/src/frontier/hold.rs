@@ -147,7 +147,11 @@ impl Frontier {
             return Ok(Some(Reason::of(state.trouble)));
         }
         // What others want of it is not its own budget.
-        if state.granted || !state.errands.is_empty() || self.slots[slot as usize].queue.is_empty() {
+        if !state.host.rules().polite
+            || state.granted
+            || !state.errands.is_empty()
+            || self.slots[slot as usize].queue.is_empty()
+        {
             return Ok(None);
         }
         let (budget, pages) = (&self.config.budget, u64::from(state.pages));
@@ -253,7 +257,7 @@ impl Frontier {
             state.held = None;
         }
         while let Some(bytes) = self.with_back(|_, on| queue.pop(on))? {
-            let level = self.prioritizer.level(&Entry::from_bytes(&bytes).map_err(super::malformed)?);
+            let level = self.level_of(&Entry::from_bytes(&bytes).map_err(super::malformed)?);
             self.with_front(|this, on| this.front[level].push(&bytes, on))?;
         }
         Ok(())

@@ -254,7 +254,7 @@ fn the_dead_do_not_crowd_out_the_living() {
 
 fn redirect(record: &mut VisitRecord, to: &str) -> Outcome {
     let kind = LinkKind::Redirect;
-    record.links = vec![Outlink { url: url(to), text: "".into(), kind, nofollow: false, wanted: true }];
+    record.links = vec![Outlink::bare(url(to), kind, true)];
     Outcome::Redirect
 }
 

@@ -12,6 +12,7 @@ use super::budget::domain_key;
 use super::hold::Hold;
 use crate::outcome::Outcome;
 use crate::robots::Rules;
+use crate::sitemap::Trust;
 use crate::url::{Host, Url};
 use crate::visit::{Entry, Validators};
 
@@ -49,6 +50,10 @@ pub(super) struct HostState {
     pub credit: u64,
     /// Visits of its pages.
     pub pages: u32,
+    /// Whether the dates in its sitemaps tell the truth.
+    pub trust: Trust,
+    /// Its robots.txt named sitemaps, or the usual place was looked at.
+    pub sitemap_asked: bool,
     /// The key of its registrable domain.
     pub domain: u64,
     /// A contact was announced in the log and its end is not there yet.
@@ -151,6 +156,8 @@ impl HostState {
             parked: None,
             credit: config.budget.host_start(),
             pages: 0,
+            trust: Trust::default(),
+            sitemap_asked: false,
             issued: None,
             fetch_ms_last: None,
             contact_ended: Timestamp(0),
@@ -175,7 +182,7 @@ impl HostState {
 
     /// The pause that a fetch of `fetch_ms` asks for: max(minimum, factor × fetch time, Crawl-delay).
     pub fn gap_ms(&self, fetch_ms: u64, config: &FrontierConfig) -> u64 {
-        if config.delay_ms_min == 0 {
+        if config.delay_ms_min == 0 || !self.host.rules().polite {
             return 0;
         }
         let asked = match &self.robots {
@@ -312,6 +319,7 @@ impl HostState {
         into.put_u8(self.explored);
         into.put_u64(self.credit);
         into.put_u64(u64::from(self.pages));
+        into.extend_from_slice(&[self.trust.right, self.trust.wrong, u8::from(self.sitemap_asked)]);
         into.extend_from_slice(&self.domain.to_le_bytes());
         into.put_u64(self.held.as_ref().map_or(0, |h| h.at.0 + 1));
         if let Some(hold) = &self.held {
@@ -350,6 +358,8 @@ impl HostState {
         state.explored = from.u8()?;
         state.credit = from.u64()?;
         state.pages = from.u32()?;
+        state.trust = Trust { right: from.u8()?, wrong: from.u8()? };
+        state.sitemap_asked = from.u8()? != 0;
         let domain = from.raw(8)?.try_into().map_err(|_| Malformed("half a key"))?;
         state.domain = u64::from_le_bytes(domain);
         if let Some(at) = from.u64()?.checked_sub(1) {

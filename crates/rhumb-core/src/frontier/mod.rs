@@ -51,6 +51,7 @@ use rhumb_store::{Result, StoreError, Timestamp};
 use crate::outcome::Outcome;
 use crate::priority::{Prioritizer, Random};
 use crate::sieve::AsIs;
+use crate::sitemap::Hint;
 use crate::traps::{Traps, Verdict};
 use crate::url::Host;
 use crate::visit::{Entry, Purpose, Visit};
@@ -73,6 +74,8 @@ const ROBOTS_HOPS_MAX: u8 = 5;
 const MOVES_MAX: usize = 256;
 /// So often URLs are moved in one call while that brings no host into play: ghosts, and URLs of held hosts.
 const ROUNDS_MAX: usize = 16;
+/// Where hosts live that have no address (files of this machine). They share it, so that few of them are visited at once.
+const NOWHERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
 
 /// The answer to "what now?".
 #[derive(Debug)]
@@ -192,7 +195,7 @@ impl Frontier {
     /// Takes in a URL that the sieve let through.
     pub fn admit(&mut self, entry: &Entry) -> Result<()> {
         self.waiting += 1;
-        let level = self.prioritizer.level(entry);
+        let level = self.level_of(entry);
         // The usual case of a small crawl: nothing is ahead of it, so the front queues have nothing to order.
         if self.waiting_in_front() == 0 && self.has_slot_for(entry) {
             self.place(entry)?;
@@ -200,6 +203,14 @@ impl Frontier {
         }
         let bytes = entry.to_bytes();
         self.with_front(|this, on| this.front[level].push(&bytes, on))
+    }
+
+    /// The front queue of a URL. What is known of its site matters only if its sitemap said something of it.
+    fn level_of(&self, entry: &Entry) -> usize {
+        let said = entry.hint != Hint::default();
+        let state = if said { self.hosts.get(entry.url.host().fingerprint().0) } else { None };
+        let (trust, then) = state.map_or_else(Default::default, |s| (s.trust, s.contact_ended));
+        self.prioritizer.level(entry, trust, then)
     }
 
     /// What to do now. Call again until it answers `WaitUntil` or `Idle`, or no worker is free.
@@ -277,7 +288,8 @@ impl Frontier {
             self.schedule(slot);
             return Ok(None);
         }
-        let literal = state.host.ip_literal();
+        let rules = state.host.rules();
+        let literal = state.host.ip_literal().or_else(|| (!rules.needs_dns).then_some(NOWHERE));
         if let (None, Some(address)) = (&state.addresses, literal) {
             state.addresses = Some((Arc::from([address]), Timestamp(u64::MAX)));
         }
@@ -348,7 +360,8 @@ impl Frontier {
             return Ok(Choice::Nothing);
         }
         let half_open = state.held.as_ref().is_some_and(|h| h.is_broken_circuit());
-        if !self.slots[slot as usize].queue.is_empty() && (half_open || !state.robots_fresh(now)) {
+        let ruled = state.host.rules().needs_robots;
+        if ruled && !self.slots[slot as usize].queue.is_empty() && (half_open || !state.robots_fresh(now)) {
             let url = state.host.robots_url();
             let mut entry = Entry::new(url, 0);
             if let Robots::Known { validators, .. } = &state.robots {
@@ -357,7 +370,7 @@ impl Frontier {
             return Ok(Choice::Fetch(entry, Purpose::Robots { host: state.host.clone(), hops: 0 }));
         }
         let Some(entry) = self.pop_wanted(slot)? else { return Ok(Choice::Nothing) };
-        if !self.hosts.allows(self.slots[slot as usize].host, &entry.url)? {
+        if ruled && !self.hosts.allows(self.slots[slot as usize].host, &entry.url)? {
             return Ok(Choice::Drop(entry, Outcome::RobotsDisallowed));
         }
         Ok(Choice::Fetch(entry, Purpose::Page))

@@ -193,13 +193,7 @@ impl Driver {
                     record.outcome = Outcome::Redirect;
                     record.status = 301;
                     let to = url(&format!("http://h{}.example/robots.txt?{hops}", self.random.next() % 4));
-                    record.links = vec![Outlink {
-                        url: to,
-                        text: "".into(),
-                        kind: LinkKind::Redirect,
-                        nofollow: false,
-                        wanted: false,
-                    }];
+                    record.links = vec![Outlink::bare(to, LinkKind::Redirect, false)];
                 }
                 Purpose::Robots { .. } if dice < 30 => {
                     record.outcome = Outcome::ServerError;

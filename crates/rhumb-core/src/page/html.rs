@@ -14,11 +14,12 @@
 
 use super::charref::push_attribute;
 use super::gist::GistReader;
+use super::main_text::{Hints, MainText, SiteTemplate, Tree};
 use super::meta::{Refresh, Rel, srcset};
 use super::tag::{Content, Tag};
 use super::text::{Collapsed, Gap, cut};
 use super::tokenize::{Attribute, Keep, Token, Tokenizer};
-use super::{Gist, Heading, LinkTag, Page};
+use super::{Gist, Heading, LinkTag, MetaRobots, Page};
 use crate::url::Url;
 
 /// What to extract, and how much at most.
@@ -28,6 +29,10 @@ pub struct ExtractOptions {
     pub resources: bool,
     /// Collect visible text, headings and emphasis. Links and their texts come either way.
     pub text: bool,
+    /// Also choose the main text: the page without menus, sidebars and footers. Needs `text`.
+    pub main_text: bool,
+    /// Write the main text as markdown, too. Needs `main_text`.
+    pub markdown: bool,
     /// Our product token: `<meta name=…>` with it speaks to us as `robots` does.
     pub agent: String,
     /// Links kept of one page.
@@ -55,6 +60,8 @@ impl Default for ExtractOptions {
         ExtractOptions {
             resources: false,
             text: true,
+            main_text: false,
+            markdown: false,
             agent: "rhumb".to_owned(),
             links_max: 5_000,
             text_bytes_max: 2 << 20,
@@ -77,6 +84,7 @@ pub struct Extractor {
     anchor: Collapsed,
     value: String,
     gist: GistReader,
+    main_text: MainText,
     /// Whether the next page's gist is wanted.
     wants_gist: bool,
 }
@@ -91,6 +99,17 @@ impl Extractor {
     pub fn want_gist(&mut self, url: &Url) {
         self.gist.start(url);
         self.wants_gist = true;
+    }
+
+    /// Leaves out of the main text of the following pages what the pages of their site have in common, and learns that from
+    /// them; all must be of the template's site. [`Extractor::take_template`] gives the template back.
+    pub fn use_template(&mut self, template: SiteTemplate) {
+        self.main_text.template = Some(template);
+    }
+
+    /// The template in use, with what it learned; pages to come are judged alone.
+    pub fn take_template(&mut self) -> Option<SiteTemplate> {
+        self.main_text.template.take()
     }
 
     /// The gist of a page that is plain text, if it was wanted.
@@ -118,8 +137,16 @@ impl Extractor {
         page.clear();
         self.text.start(std::mem::take(&mut page.text), options.text_bytes_max);
         self.value.clear();
+        let wants_main_text = options.main_text && options.text && u32::try_from(html.len()).is_ok();
+        let keep = match wants_main_text {
+            true => Keep::WantedAndBlocks(options.attributes_max),
+            false => Keep::Wanted(options.attributes_max),
+        };
+        if wants_main_text {
+            self.main_text.tree.start();
+        }
         let mut walk = Walk {
-            tokens: Tokenizer::new(html, Keep::Wanted(options.attributes_max), &mut self.attributes),
+            tokens: Tokenizer::new(html, keep, &mut self.attributes),
             options,
             page,
             xhtml,
@@ -127,6 +154,7 @@ impl Extractor {
             anchor: &mut self.anchor,
             value: &mut self.value,
             gist: std::mem::take(&mut self.wants_gist).then_some(&mut self.gist),
+            tree: wants_main_text.then_some(&mut self.main_text.tree),
             open_link: None,
             tables_in_link: 0,
             skip: None,
@@ -140,6 +168,14 @@ impl Extractor {
         walk.run();
         page.truncated |= self.text.is_full();
         page.text = self.text.finish();
+        if wants_main_text {
+            self.main_text.tree.finish(html.len(), page.text.len());
+            self.main_text.write(&page.text, page.title.as_deref(), &mut page.main_text);
+            if options.markdown {
+                let bytes_max = options.text_bytes_max.saturating_mul(2);
+                self.main_text.write_markdown(html, &page.main_text, bytes_max, &mut page.markdown);
+            }
+        }
         page.gist = self.gist.finish();
     }
 }
@@ -161,6 +197,8 @@ struct Walk<'a, 'w> {
     anchor: &'w mut Collapsed,
     value: &'w mut String,
     gist: Option<&'w mut GistReader>,
+    /// The containers, when main text is wanted.
+    tree: Option<&'w mut Tree>,
     /// The link whose text is being read.
     open_link: Option<usize>,
     tables_in_link: u32,
@@ -240,6 +278,9 @@ impl Walk<'_, '_> {
         if tag.is_block() {
             self.gap(Gap::Line);
         }
+        if self.tree.is_some() && !self.in_noscript {
+            self.start_in_tree(tag);
+        }
         match tag {
             Tag::A => {
                 self.close_link();
@@ -307,6 +348,28 @@ impl Walk<'_, '_> {
         }
     }
 
+    /// Notes down what main text needs to know of a start tag.
+    fn start_in_tree(&mut self, tag: Tag) {
+        let Some(tree) = &mut self.tree else { return };
+        let text = self.text.as_str().len();
+        match tag {
+            Tag::A => {
+                let href = self.tokens.attribute("href");
+                tree.open_link(href.is_some_and(|href| !href.starts_with('#')), text);
+            }
+            Tag::Img => tree.image(),
+            Tag::Input => tree.input(),
+            tag if tag.is_node() => {
+                let mut hints = Hints::default();
+                for (name, value) in self.tokens.attributes() {
+                    hints.read(name, value);
+                }
+                tree.open(tag, hints, self.tokens.tag_span().0, text);
+            }
+            _ => {}
+        }
+    }
+
     fn end(&mut self, tag: Tag) {
         if matches!(tag, Tag::Svg | Tag::Math) {
             // Whatever is still open in there ends with it.
@@ -323,6 +386,16 @@ impl Walk<'_, '_> {
         }
         if tag.is_block() {
             self.gap(Gap::Line);
+        }
+        if let Some(tree) = &mut self.tree
+            && !self.in_noscript
+        {
+            let text = self.text.as_str().len();
+            if tag.is_node() {
+                tree.close(tag, self.tokens.tag_span(), text);
+            } else if tag == Tag::A {
+                tree.close_link(text);
+            }
         }
         match tag {
             Tag::A => self.close_link(),
@@ -500,10 +573,11 @@ impl Walk<'_, '_> {
                 text.start(String::new(), self.options.value_bytes_max);
                 text.push(&content, false);
                 self.page.description = Some(text.finish());
-            } else if (is("robots") || (!name.is_empty() && is(&self.options.agent)))
-                && self.page.meta_robots.len() < self.options.metas_max
-            {
-                self.page.meta_robots.push(content);
+            } else if self.page.meta_robots.len() < self.options.metas_max {
+                let for_agent = !name.is_empty() && is(&self.options.agent);
+                if for_agent || is("robots") {
+                    self.page.meta_robots.push(MetaRobots { content, for_agent });
+                }
             }
         } else if self.page.refresh.is_none()
             && self.tokens.attribute("http-equiv").is_some_and(|v| v.trim_ascii().eq_ignore_ascii_case("refresh"))

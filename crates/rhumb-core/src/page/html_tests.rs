@@ -101,9 +101,11 @@ fn heads() {
     assert_eq!(page.title.as_deref(), Some("A & B"));
     assert_eq!(page.base.as_deref(), Some("b/"));
     assert_eq!(page.html_lang.as_deref(), Some("en-GB"));
-    assert_eq!(page.meta_robots, ["noindex", "noarchive"]);
+    assert_eq!(page.meta_robots.iter().map(|m| &*m.content).collect::<Vec<_>>(), ["noindex", "noarchive"]);
     assert!(
-        page.robots_directives().noindex && page.robots_directives().noarchive && !page.robots_directives().nofollow
+        page.directives().noindex.is_some()
+            && page.directives().noarchive.is_some()
+            && page.directives().nofollow.is_none()
     );
     assert_eq!(page.description.as_deref(), Some("d e"));
     assert_eq!(page.canonical.as_deref(), Some("/c"));

@@ -1,51 +1,8 @@
-//! What a page says about itself in attribute values: robots directives, link relations, refreshes, image sets.
+//! What a page says about itself in attribute values: link relations, refreshes, image sets.
 //!
 //! Invariant: unknown words are passed over and never make a known one fail.
 
 use serde::{Deserialize, Serialize};
-
-/// The directives of a robots meta element or an `X-Robots-Tag` header that change what we do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct RobotsDirectives {
-    /// Keep the page out of the index.
-    pub noindex: bool,
-    /// Do not follow the page's links.
-    pub nofollow: bool,
-    /// Do not keep a copy that readers can open.
-    pub noarchive: bool,
-    /// Do not show an excerpt.
-    pub nosnippet: bool,
-}
-
-impl RobotsDirectives {
-    /// Reads one `content` value: words separated by commas (or spaces), in any case. `none` is noindex and nofollow.
-    pub fn parse(content: &str) -> Self {
-        let mut found = Self::default();
-        for word in content.split(|c: char| c == ',' || c == ';' || c.is_ascii_whitespace()) {
-            let is = |name: &str| word.eq_ignore_ascii_case(name);
-            found.noindex |= is("noindex") || is("none");
-            found.nofollow |= is("nofollow") || is("none");
-            found.noarchive |= is("noarchive") || is("nocache");
-            found.nosnippet |= is("nosnippet");
-        }
-        found
-    }
-
-    /// What holds when both speak: the stricter of the two in everything.
-    pub fn and(self, other: Self) -> Self {
-        RobotsDirectives {
-            noindex: self.noindex || other.noindex,
-            nofollow: self.nofollow || other.nofollow,
-            noarchive: self.noarchive || other.noarchive,
-            nosnippet: self.nosnippet || other.nosnippet,
-        }
-    }
-
-    /// Reads all values that apply to us.
-    pub fn of<'a>(contents: impl IntoIterator<Item = &'a str>) -> Self {
-        contents.into_iter().fold(Self::default(), |all, one| all.and(Self::parse(one)))
-    }
-}
 
 /// The relations of a link that matter to a crawler, as a set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -90,9 +47,24 @@ impl Rel {
         self.0 & other.0 != 0
     }
 
+    /// Only the three marks by which an author declines to vouch for a link.
+    pub fn unvouched(self) -> Rel {
+        Rel(self.0 & (Self::NOFOLLOW.0 | Self::UGC.0 | Self::SPONSORED.0))
+    }
+
+    /// These as bits: 1 nofollow, 2 ugc, 4 sponsored.
+    pub fn unvouched_bits(self) -> u8 {
+        self.unvouched().0 as u8
+    }
+
+    /// Reads what [`Rel::unvouched_bits`] gave.
+    pub fn from_unvouched_bits(bits: u8) -> Rel {
+        Rel(u16::from(bits)).unvouched()
+    }
+
     /// Whether the link carries any of the three marks by which an author declines to vouch for it.
     pub fn is_unvouched(self) -> bool {
-        self.intersects(Rel(Self::NOFOLLOW.0 | Self::UGC.0 | Self::SPONSORED.0))
+        self.unvouched().0 != 0
     }
 }
 
@@ -187,23 +159,6 @@ pub(super) fn srcset(value: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn directives_are_read_in_any_case() {
-        let check = |content: &str, flags: [bool; 4]| {
-            let d = RobotsDirectives::parse(content);
-            assert_eq!([d.noindex, d.nofollow, d.noarchive, d.nosnippet], flags, "{content}");
-        };
-        check("noindex, nofollow", [true, true, false, false]);
-        check("NoIndex,NOARCHIVE", [true, false, true, false]);
-        check("none", [true, true, false, false]);
-        check("index, follow", [false; 4]);
-        check("all", [false; 4]);
-        check("noindexing", [false; 4]);
-        check("max-snippet:-1, nosnippet", [false, false, false, true]);
-        check("", [false; 4]);
-        assert!(RobotsDirectives::of(["noindex", "nofollow"]).nofollow);
-    }
 
     #[test]
     fn relations_are_tokens() {

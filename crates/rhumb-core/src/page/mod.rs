@@ -10,12 +10,14 @@
 
 mod charref;
 pub mod coding;
+mod directives;
 pub mod encoding;
 mod entities;
 pub mod format;
 mod gist;
 mod html;
 mod links;
+mod main_text;
 mod meta;
 mod report;
 #[cfg(test)]
@@ -27,11 +29,13 @@ mod tokenize;
 
 use std::ops::Range;
 
+pub use directives::{Channel, Directives, Obedience};
 pub use format::{Body, Format, Formats};
 pub use gist::Gist;
 pub use html::{ExtractOptions, Extractor};
 pub use links::{Link, LinkTag, Links};
-pub use meta::{Refresh, Rel, RobotsDirectives};
+pub use main_text::SiteTemplate;
+pub use meta::{Refresh, Rel};
 pub use report::{ParseReport, ReportLink};
 pub use sniff::MediaKind;
 pub(crate) use text::cut;
@@ -45,12 +49,21 @@ pub struct Heading {
     pub span: Range<usize>,
 }
 
+/// A meta element that speaks to robots.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MetaRobots {
+    /// Its `content`.
+    pub content: String,
+    /// Whether it names our agent instead of all robots.
+    pub for_agent: bool,
+}
+
 /// What a feed or sitemap says of one of its links.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Hint {
     /// Which of [`Page::links`].
     pub link: usize,
-    /// When it changed, as written; [`crate::dates::unix_ms`] reads it.
+    /// When it changed, as written; [`crate::dates::parse`] reads it.
     pub lastmod: Option<String>,
     /// How often it changes.
     pub changefreq: Option<String>,
@@ -82,6 +95,10 @@ pub struct Page {
     pub links_dropped: usize,
     /// The visible text: blocks on lines of their own, white space collapsed.
     pub text: String,
+    /// The main text: `text` without menus, sidebars, footers and their like, when asked for.
+    pub main_text: String,
+    /// The main text as CommonMark, when asked for.
+    pub markdown: String,
     /// The headings in `text`, in order.
     pub headings: Vec<Heading>,
     /// The outermost emphasised spans (b, strong, em, i, mark) of `text`, in order.
@@ -91,7 +108,7 @@ pub struct Page {
     /// The language found in the text, when asked for.
     pub language: Option<Language>,
     /// The contents of `<meta name=robots>` and of those that name our agent.
-    pub meta_robots: Vec<String>,
+    pub meta_robots: Vec<MetaRobots>,
     /// The first `<link rel=canonical>`, as written.
     pub canonical: Option<String>,
     /// The first `<meta name=description>`, collapsed.
@@ -149,8 +166,17 @@ impl Page {
     }
 
     /// What the page's robots meta elements ask of us, taken together.
-    pub fn robots_directives(&self) -> RobotsDirectives {
-        RobotsDirectives::of(self.meta_robots.iter().map(String::as_str))
+    pub fn directives(&self) -> Directives {
+        let mut all = Directives::default();
+        self.meta_robots.iter().for_each(|m| all.read_meta(&m.content, m.for_agent));
+        all
+    }
+
+    /// The language that the page declares, as two or three letters.
+    pub fn declared_language(&self) -> Option<String> {
+        let declared = self.html_lang.as_deref().and_then(|tag| tag.split(['-', '_']).next())?.to_ascii_lowercase();
+        let is_code = (2..=3).contains(&declared.len()) && declared.bytes().all(|b| b.is_ascii_lowercase());
+        is_code.then_some(declared)
     }
 
     /// The headings with their text.
@@ -175,14 +201,25 @@ impl Page {
         kept
     }
 
+    /// The language: as detected if that is reliable, else as `<html lang>` says, else as detected after all.
+    pub fn best_language(&self) -> Option<String> {
+        match self.language {
+            Some(found) if found.is_reliable => Some(found.code.to_owned()),
+            found => self.declared_language().or(found.map(|l| l.code.to_owned())),
+        }
+    }
+
     /// Forgets everything but its memory.
     pub fn clear(&mut self) {
-        let Page { mut links, mut text, mut headings, mut emphasis, .. } = std::mem::take(self);
+        let Page { mut links, mut text, mut main_text, mut markdown, mut headings, mut emphasis, .. } =
+            std::mem::take(self);
         links.clear();
         text.clear();
+        main_text.clear();
+        markdown.clear();
         headings.clear();
         emphasis.clear();
-        *self = Page { links, text, headings, emphasis, ..Page::default() };
+        *self = Page { links, text, main_text, markdown, headings, emphasis, ..Page::default() };
     }
 }
 

@@ -27,6 +27,12 @@ pub struct ParseReport {
     pub links: Vec<ReportLink>,
     /// The visible text.
     pub text: String,
+    /// The text without menus, sidebars and footers; absent when it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub main_text: Option<String>,
+    /// The main text as CommonMark; absent when it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub markdown: Option<String>,
     /// The character encoding, or nothing when the body is not text.
     pub charset: Option<String>,
     /// The language: as detected if that is reliable, else as `<html lang>` says, else as detected after all.
@@ -108,10 +114,12 @@ impl ParseReport {
                 })
                 .collect(),
             text: page.text.clone(),
+            main_text: (!page.main_text.is_empty() || page.text.is_empty()).then(|| page.main_text.clone()),
+            markdown: (!page.markdown.is_empty()).then(|| page.markdown.clone()),
             charset: (!page.charset.is_empty()).then(|| page.charset.to_owned()),
-            language: language(page),
+            language: page.best_language(),
             html_lang: page.html_lang.clone(),
-            meta_robots: page.meta_robots.clone(),
+            meta_robots: page.meta_robots.iter().map(|m| m.content.clone()).collect(),
             canonical: page.canonical.as_deref().and_then(resolve),
             description: page.description.clone(),
             refresh: page.refresh.as_ref().and_then(|r| Some(Refresh { delay_s: r.delay_s, href: resolve(&r.href)? })),
@@ -126,16 +134,6 @@ impl ParseReport {
             truncated: page.truncated,
             base: base.into(),
         }
-    }
-}
-
-fn language(page: &Page) -> Option<String> {
-    let declared = page.html_lang.as_deref().and_then(|tag| tag.split(['-', '_']).next()).map(str::to_ascii_lowercase);
-    let declared =
-        declared.filter(|code| (2..=3).contains(&code.len()) && code.bytes().all(|b| b.is_ascii_lowercase()));
-    match page.language {
-        Some(found) if found.is_reliable => Some(found.code.to_owned()),
-        found => declared.or(found.map(|l| l.code.to_owned())),
     }
 }
 

@@ -55,7 +55,7 @@ tags! {
     Table b"table", Tbody b"tbody", Td b"td", Template b"template", Textarea b"textarea", Tfoot b"tfoot", Th b"th",
     Thead b"thead", Title b"title", Tr b"tr", Ul b"ul", Xmp b"xmp", Span b"span", Code b"code", S b"s",
     Strike b"strike", Tt b"tt", U b"u", Big b"big", Small b"small", Sub b"sub", Sup b"sup", Var b"var",
-    Listing b"listing", Nobr b"nobr", Ruby b"ruby",
+    Listing b"listing", Nobr b"nobr", Ruby b"ruby", Button b"button", Select b"select", Input b"input",
 }
 
 /// How the text after a start tag is to be read.
@@ -210,6 +210,22 @@ impl Tag {
                 | Ul
                 | Var
         )
+    }
+
+    /// Whether the element is a container or a block of the tree that main text is chosen from.
+    pub(super) fn is_node(self) -> bool {
+        use Tag::*;
+        match self {
+            Td | Th | Button | Select => true,
+            Body | Br | Hr | Plaintext | Xmp => false,
+            tag => tag.is_block(),
+        }
+    }
+
+    /// Whether authors may leave out the end tag.
+    pub(super) fn may_lack_end(self) -> bool {
+        use Tag::*;
+        matches!(self, P | Li | Dd | Dt | Td | Th | Tr | Tbody | Thead | Tfoot | Option | Optgroup)
     }
 
     /// Whether the extractor reads attributes of this element.

@@ -37,6 +37,8 @@ pub(super) struct Attribute {
 pub(super) enum Keep {
     /// Those of the elements that the extractor reads, and only so many of one tag.
     Wanted(usize),
+    /// Those of blocks, too, whose names say what is in them.
+    WantedAndBlocks(usize),
     /// All of all tags, for comparing with another tokenizer.
     #[cfg(test)]
     All,
@@ -66,6 +68,18 @@ impl<'a, 's> Tokenizer<'a, 's> {
             .iter()
             .find(|a| bytes[a.name.0..a.name.1].eq_ignore_ascii_case(name.as_bytes()))
             .map(|a| &self.html[a.value.0..a.value.1])
+    }
+
+    /// The names and undecoded values of the noted attributes of the last start tag.
+    pub(super) fn attributes(&self) -> impl Iterator<Item = (&'a str, &'a str)> + '_ {
+        self.attributes.iter().map(|a| (&self.html[a.name.0..a.name.1], &self.html[a.value.0..a.value.1]))
+    }
+
+    /// Where the last tag lies in the page, from its `<` to behind its `>`.
+    pub(super) fn tag_span(&self) -> (usize, usize) {
+        let start = self.name.0.saturating_sub(1);
+        let is_end = start > 0 && self.html.as_bytes()[start] == b'/';
+        (start - usize::from(is_end), self.at)
     }
 
     /// The next token, or nothing at the end of the page. A tag that the page ends in is dropped, as in browsers.
@@ -149,7 +163,10 @@ impl<'a, 's> Tokenizer<'a, 's> {
         self.attributes.clear();
         let keep = match self.keep {
             Keep::Wanted(most) if !is_end && tag.wants_attributes() => most,
-            Keep::Wanted(_) => 0,
+            Keep::WantedAndBlocks(most) if !is_end && (tag.wants_attributes() || tag.is_node() || tag == Tag::Code) => {
+                most
+            }
+            Keep::Wanted(_) | Keep::WantedAndBlocks(_) => 0,
             #[cfg(test)]
             Keep::All => usize::MAX,
         };

@@ -9,6 +9,7 @@
 //! [`crate::feed`]. `level.rs` is about another question: how many sitemaps a crawl follows.
 
 mod fields;
+mod hint;
 mod level;
 mod walk;
 
@@ -17,6 +18,7 @@ use std::io::Read;
 
 use serde::Serialize;
 
+pub use hint::{Before, Hint, Trust};
 pub use level::{SITEMAPS_MAX, SitemapLevel};
 pub(crate) use walk::feed as read_feed;
 

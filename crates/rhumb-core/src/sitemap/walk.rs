@@ -268,7 +268,7 @@ impl<R: Read> Walk<'_, '_, R> {
             return Err(Trouble::TooManyUrls);
         }
         let lastmod = self.judged(place, lastmod, Trouble::BadLastmod, |t| {
-            (t.len() <= 64 && fields::is_date(t)).then(|| t.to_owned())
+            (t.len() <= 64 && crate::dates::w3c(t).is_some()).then(|| t.to_owned())
         });
         let changefreq = self.judged(place, changefreq, Trouble::BadChangefreq, fields::changefreq);
         let priority = self.judged(place, priority, Trouble::BadPriority, fields::priority);
@@ -296,7 +296,7 @@ fn loc_trouble(loc: &str, limits: &SitemapLimits) -> Option<Trouble> {
     if loc.len() > limits.loc_bytes_max {
         return Some(Trouble::LocTooLong);
     }
-    Url::parse(loc).is_err().then_some(Trouble::BadLoc)
+    (!Url::parse(loc).is_ok_and(|url| url.is_web())).then_some(Trouble::BadLoc)
 }
 
 /// Whether a root of this name is that of a feed.

@@ -1,12 +1,12 @@
 //! URLs: one canonical form for each, made in one place.
 //!
-//! Invariant: the text of a [`Url`] is canonical. It has a scheme (`http` or `https`), a host, a path that begins with
-//! `/`, perhaps a query, and nothing else; parsing it again by the WHATWG rules or normalising it again under the same
+//! Invariant: the text of a [`Url`] is canonical. It has a scheme that is known, a host (unless the scheme has none), a path that
+//! begins with `/`, perhaps a query, and nothing else; parsing it again by the WHATWG rules or normalising it again under the same
 //! options gives the same bytes. Equality of pages is therefore equality of strings, and a [`Fingerprint`] of the
 //! string stands for the page everywhere else.
 //!
 //! Read next: `normalize.rs` (how a link becomes a `Url`, and the short cut that most links take), `clean.rs` (what is
-//! decoded and what is thrown away), `shape.rs` (URLs that look like traps), `whatwg.rs` (the plain standard, for all
+//! decoded and what is thrown away), `scheme.rs` (what differs between `http`, `file` and others), `shape.rs` (URLs that look like traps), `whatwg.rs` (the plain standard, for all
 //! schemes, as `rhumb url parse` prints it).
 
 use std::fmt;
@@ -20,12 +20,14 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 mod clean;
 mod normalize;
+pub mod scheme;
 mod shape;
 mod whatwg;
 
 pub use clean::TRACKING_PARAMS;
 pub(crate) use clean::{escape_at, is_unreserved};
 pub use normalize::{Base, NormalizeOptions, Normalizer};
+pub use scheme::Scheme;
 pub use shape::{ShapeLimits, ShapeProblem, shape_problem};
 pub use whatwg::whatwg_parse;
 
@@ -67,9 +69,12 @@ impl fmt::Display for Fingerprint {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlError {
-    /// The scheme is not `http` or `https`.
+    /// The scheme is not one that we can fetch.
     #[error("the scheme {0:?} is neither http nor https")]
     Scheme(String),
+    /// The scheme can be fetched, but not because a page of another scheme says so.
+    #[error("the scheme {0:?} is not to be reached from a page of another")]
+    Closed(&'static str),
     /// A relative reference, and nothing to resolve it against.
     #[error("a relative reference needs a base URL")]
     NoBase,
@@ -93,7 +98,7 @@ impl UrlError {
     /// A short stable name for counters and JSON.
     pub fn name(&self) -> &'static str {
         match self {
-            UrlError::Scheme(_) => "scheme",
+            UrlError::Scheme(_) | UrlError::Closed(_) => "scheme",
             UrlError::NoBase => "no_base",
             UrlError::Host(_) => "host",
             UrlError::TooLong { .. } => "url_too_long",
@@ -102,7 +107,7 @@ impl UrlError {
     }
 }
 
-/// A canonical `http` or `https` URL: one string and where its parts end.
+/// A canonical URL: one string and where its parts end.
 #[derive(Clone)]
 pub struct Url {
     text: String,
@@ -113,6 +118,27 @@ pub struct Url {
     /// End of the path; here the text ends or the `?` stands.
     path_end: u32,
     port: u16,
+    /// Bytes of the scheme's name.
+    scheme_len: u8,
+    kind: Kind,
+}
+
+/// The schemes that nearly all URLs have, so that nobody need compare names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Http,
+    Https,
+    Other,
+}
+
+impl Kind {
+    fn of(scheme: &Scheme) -> Kind {
+        match scheme.name {
+            "http" => Kind::Http,
+            "https" => Kind::Https,
+            _ => Kind::Other,
+        }
+    }
 }
 
 impl Url {
@@ -125,15 +151,15 @@ impl Url {
 
     /// Reads back a URL that this program wrote, without making it canonical again. `None` if it cannot be one.
     pub fn from_canonical(text: &str) -> Option<Url> {
-        let rest = text.strip_prefix("http").map(|r| r.strip_prefix('s').unwrap_or(r))?.strip_prefix("://")?;
-        let path = rest.find('/').filter(|&at| at > 0)?;
-        rest.as_bytes()[..path].is_ascii().then(|| Url::index(text.to_string()))
+        let (scheme, rest) = scheme::split(text)?;
+        let path = rest.find('/').filter(|&at| (at > 0) == scheme.has_authority)?;
+        rest.as_bytes()[..path].is_ascii().then(|| Url::index(text.to_string(), scheme))
     }
 
     /// Finds the parts of a text that the caller has already made canonical.
-    pub(crate) fn index(text: String) -> Url {
+    pub(crate) fn index(text: String, scheme: &Scheme) -> Url {
         let bytes = text.as_bytes();
-        let host_start = if bytes[4] == b's' { 8 } else { 7 };
+        let host_start = scheme.name.len() + 3;
         let origin_end = memchr::memchr(b'/', &bytes[host_start..]).map_or(bytes.len(), |at| host_start + at);
         let authority = &bytes[host_start..origin_end];
         // The colons of an IPv6 address stand inside brackets, before the one that begins a port.
@@ -141,14 +167,35 @@ impl Url {
         let host_end = host_start + colon.unwrap_or(authority.len());
         let path_end = memchr::memchr(b'?', &bytes[origin_end..]).map_or(bytes.len(), |at| origin_end + at);
         let port = text[host_end..origin_end].strip_prefix(':').and_then(|p| p.parse().ok());
-        let port = port.unwrap_or(if host_start == 8 { 443 } else { 80 });
-        Url::from_parts(text, host_end, origin_end, path_end, port)
+        let port = port.unwrap_or(scheme.default_port);
+        Url::from_parts(text, scheme, host_end, origin_end, path_end, port)
     }
 
     /// Puts a URL together from a canonical text whose parts are known.
-    pub(crate) fn from_parts(text: String, host_end: usize, origin_end: usize, path_end: usize, port: u16) -> Url {
+    pub(crate) fn from_parts(
+        text: String,
+        scheme: &Scheme,
+        host_end: usize,
+        origin_end: usize,
+        path_end: usize,
+        port: u16,
+    ) -> Url {
+        let (scheme_len, kind) = (scheme.name.len() as u8, Kind::of(scheme));
+        Url::put_together(text, (scheme_len, kind), host_end, origin_end, path_end, port)
+    }
+
+    /// The same, with what another URL knows of the scheme.
+    fn put_together(
+        text: String,
+        (scheme_len, kind): (u8, Kind),
+        host_end: usize,
+        origin_end: usize,
+        path_end: usize,
+        port: u16,
+    ) -> Url {
         debug_assert!(text.len() <= u32::MAX as usize, "the normaliser bounds the length of URLs");
-        Url { text, host_end: host_end as u32, origin_end: origin_end as u32, path_end: path_end as u32, port }
+        let (host_end, origin_end, path_end) = (host_end as u32, origin_end as u32, path_end as u32);
+        Url { text, host_end, origin_end, path_end, port, scheme_len, kind }
     }
 
     /// The whole URL.
@@ -156,17 +203,32 @@ impl Url {
         &self.text
     }
 
-    /// `http` or `https`.
+    /// The scheme's name, such as `https`.
     pub fn scheme(&self) -> &str {
-        &self.text[..self.host_start() - 3]
+        &self.text[..usize::from(self.scheme_len)]
+    }
+
+    /// What holds for all URLs of the scheme.
+    pub fn rules(&self) -> &'static Scheme {
+        match self.kind {
+            Kind::Http => &scheme::HTTP,
+            Kind::Https => &scheme::HTTPS,
+            Kind::Other => Scheme::of(self.scheme()).expect("no URL is made of a scheme that is not known"),
+        }
     }
 
     /// Whether the scheme is `https`.
     pub fn is_https(&self) -> bool {
-        self.text.as_bytes()[4] == b's'
+        self.kind == Kind::Https
     }
 
-    /// The host as it stands in the URL: a lower-case ASCII name, an IPv4 address, or an IPv6 address in brackets.
+    /// Whether the scheme is `http` or `https`.
+    pub fn is_web(&self) -> bool {
+        self.kind != Kind::Other
+    }
+
+    /// The host as it stands in the URL: a lower-case ASCII name, an IPv4 address, an IPv6 address in brackets, or nothing if the
+    /// scheme has no hosts.
     pub fn host_str(&self) -> &str {
         &self.text[self.host_start()..self.host_end as usize]
     }
@@ -222,7 +284,7 @@ impl Url {
     }
 
     fn host_start(&self) -> usize {
-        if self.is_https() { 8 } else { 7 }
+        usize::from(self.scheme_len) + 3
     }
 }
 
@@ -301,7 +363,7 @@ fn registrable_domain(host: &str) -> &str {
     if ip_of(host).is_some() { host } else { psl::domain_str(host).unwrap_or(host) }
 }
 
-/// Who we are polite to: scheme, name and port, as one origin string. Cheap to clone.
+/// Who we are polite to: scheme, name and port, as one origin string; `file://` is the one host of all files. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Host(Arc<str>);
 
@@ -314,8 +376,9 @@ impl Host {
 
     /// Reads back a host that this program wrote. `None` if it cannot be one.
     pub fn from_canonical(origin: &str) -> Option<Host> {
-        let rest = origin.strip_prefix("http").map(|r| r.strip_prefix('s').unwrap_or(r))?.strip_prefix("://")?;
-        (rest.is_ascii() && !rest.is_empty() && !rest.contains('/')).then(|| Host(origin.into()))
+        let (scheme, rest) = scheme::split(origin)?;
+        let named = rest.is_empty() != scheme.has_authority;
+        (rest.is_ascii() && named && !rest.contains('/')).then(|| Host(origin.into()))
     }
 
     /// `scheme://name`, with `:port` if it is not the scheme's own.
@@ -325,7 +388,12 @@ impl Host {
 
     /// Where the host keeps its rules for robots.
     pub fn robots_url(&self) -> Url {
-        Url::index(format!("{}/robots.txt", self.0))
+        Url::index(format!("{}/robots.txt", self.0), self.rules())
+    }
+
+    /// Where a host keeps its sitemap if it does not say otherwise.
+    pub fn sitemap_url(&self) -> Url {
+        Url::index(format!("{}/sitemap.xml", self.0), self.rules())
     }
 
     /// The address, if the host is one rather than a name.
@@ -350,13 +418,17 @@ impl Host {
 
     /// The port to connect to.
     pub fn port(&self) -> u16 {
-        let default = if self.scheme() == "https" { 443 } else { 80 };
-        self.split().1.parse().unwrap_or(default)
+        self.split().1.parse().unwrap_or(self.rules().default_port)
     }
 
-    /// `http` or `https`.
+    /// The scheme's name, such as `https`.
     pub fn scheme(&self) -> &str {
-        if self.0.as_bytes()[4] == b's' { "https" } else { "http" }
+        self.rules().name
+    }
+
+    /// What holds for all hosts of the scheme.
+    pub fn rules(&self) -> &'static Scheme {
+        scheme::split(&self.0).expect("no host is made of a scheme that is not known").0
     }
 
     fn split(&self) -> (&str, &str) {

@@ -12,13 +12,17 @@
 //!
 //! Nearly all links of real pages are paths or absolute URLs of plain characters. For them the canonical form is what
 //! was written, appended to what the base already knows, so `short_cut` copies it; everything else takes the long way
-//! through the `url` crate. That both ways agree is a property test below.
+//! through the `url` crate. That both ways agree is a property test below. URLs of other schemes (`other_way`) are rare.
+//!
+//! A page leads to another scheme only if that one is open to all (`scheme.rs`); the base that a link is resolved against says
+//! whose page it is.
 
 use std::cell::OnceCell;
 
 use serde::{Deserialize, Serialize};
 
 use super::clean::{self, ParamTable};
+use super::scheme::{self, Scheme};
 use super::{Url, UrlError, whatwg};
 
 /// What is normalised beyond what always is.
@@ -126,6 +130,11 @@ impl Normalizer {
 
     /// The base that a page's links are resolved against; `outer` is the page's own when `raw` is a `<base href>`.
     pub fn base(&self, raw: &str, outer: Option<&Base>) -> Result<Base, UrlError> {
+        if let Some(scheme) = other_scheme(raw, outer)? {
+            let canonical = self.other_way(raw, outer, scheme)?;
+            let path = canonical.path().to_owned();
+            return Ok(Base::new(canonical, &path));
+        }
         let parsed = parse(raw, outer)?;
         let canonical = canonical(&parsed, self.rules, self.params.as_ref())?;
         let base = Base::new(canonical, parsed.path());
@@ -152,23 +161,61 @@ impl Normalizer {
 
     fn long_way(&self, raw: &str, base: Option<&Base>) -> Result<Url, UrlError> {
         // `javascript:`, `mailto:` and `data:` are common and may be huge: their scheme alone decides.
-        if let Some(scheme) = scheme_of(raw)
-            && !scheme.eq_ignore_ascii_case("http")
-            && !scheme.eq_ignore_ascii_case("https")
-        {
-            return Err(UrlError::Scheme(scheme.chars().take(32).collect::<String>().to_ascii_lowercase()));
-        }
+        let other = other_scheme(raw, base)?;
         // Escapes and removed parts can shorten a URL, but not without bound.
         let max = self.rules.bytes_max;
         if raw.len() / 16 > max {
             return Err(UrlError::TooLong { bytes: raw.len(), max });
         }
-        canonical(&parse(raw, base)?, self.rules, self.params.as_ref())
+        match other {
+            Some(scheme) => self.other_way(raw, base, scheme),
+            None => canonical(&parse(raw, base)?, self.rules, self.params.as_ref()),
+        }
+    }
+
+    /// A URL that is of neither `http` nor `https`; the caller has checked that the link may be one.
+    fn other_way(&self, raw: &str, base: Option<&Base>, scheme: &'static Scheme) -> Result<Url, UrlError> {
+        let base = base.filter(|base| base.canonical.rules() == scheme).map(|base| base.canonical.as_str());
+        let unparsable = |_| UrlError::Unparsable("against the rules of the standard");
+        let href = whatwg::whatwg_parse(raw, base).map_err(unparsable)?;
+        // A scheme written with line breaks in it shows only now.
+        if href.split(':').next() != Some(scheme.name) {
+            return Err(UrlError::Scheme(href.split(':').next().unwrap_or_default().chars().take(32).collect()));
+        }
+        if scheme.has_authority {
+            let parsed =
+                ::url::Url::parse(&href).map_err(|_| UrlError::Unparsable("against the rules of the standard"))?;
+            return canonical(&parsed, self.rules, self.params.as_ref());
+        }
+        let rest = href[scheme.name.len() + 1..].strip_prefix("//").ok_or(UrlError::Unparsable("it has no path"))?;
+        let rest = rest.split(['?', '#']).next().unwrap_or_default();
+        if !rest.starts_with('/') {
+            return Err(UrlError::Host("a URL of this scheme has none"));
+        }
+        let mut text = String::with_capacity(href.len() + 8);
+        text.push_str(scheme.name);
+        text.push_str("://");
+        // Several slashes are one to a file system.
+        let mut path = String::with_capacity(rest.len());
+        for (at, segment) in rest[1..].split('/').enumerate() {
+            if at == 0 || !segment.is_empty() || path.is_empty() {
+                let slash = if path.ends_with('/') { "" } else { "/" };
+                path.push_str(slash);
+                path.push_str(segment);
+            }
+        }
+        if rest.ends_with('/') && !path.ends_with('/') {
+            path.push('/');
+        }
+        clean::push_percent_normal(&path, true, &mut text);
+        Ok(Url::index(text, scheme))
     }
 
     /// Copies links of plain characters; `None` means "not for sure", never "no".
     fn short_cut(&self, raw: &str, base: Option<&Base>) -> Option<Url> {
         let bytes = raw.as_bytes();
+        // What follows holds for the web alone.
+        let base = base.filter(|base| base.canonical.is_web());
         let known = base.map(|base| &base.canonical);
         match *bytes.first()? {
             b'/' if !matches!(bytes.get(1), Some(b'/' | b'\\')) => {
@@ -207,12 +254,14 @@ impl Normalizer {
         text.push_str(prefix);
         text.push_str(&rest[..len]);
         let path_end = prefix.len() + path_len;
-        Some(Url::from_parts(text, known.host_end as usize, known.origin_end as usize, path_end, known.port))
+        let scheme = (known.scheme_len, known.kind);
+        Some(Url::put_together(text, scheme, known.host_end as usize, known.origin_end as usize, path_end, known.port))
     }
 
     fn copy_absolute(&self, raw: &str) -> Option<Url> {
         let bytes = raw.as_bytes();
-        let (host_start, default_port) = if bytes[4] == b's' { (8, 443) } else { (7, 80) };
+        let scheme = if bytes[4] == b's' { &scheme::HTTPS } else { &scheme::HTTP };
+        let (host_start, default_port) = (scheme.name.len() + 3, scheme.default_port);
         let host_end = host_start + plain_host_len(&bytes[host_start..])?;
         let (mut origin_end, mut port) = (host_end, default_port);
         if bytes.get(host_end) == Some(&b':') {
@@ -233,7 +282,7 @@ impl Normalizer {
         if len == 0 {
             text.push('/');
         }
-        Some(Url::from_parts(text, host_end, origin_end, origin_end + path_len.max(1), port))
+        Some(Url::from_parts(text, scheme, host_end, origin_end, origin_end + path_len.max(1), port))
     }
 
     /// The lengths of the path and of path and query, if all their characters stay as they are.
@@ -357,6 +406,22 @@ fn scheme_of(raw: &str) -> Option<&str> {
     (colon && scheme.starts_with(|c: char| c.is_ascii_alphabetic())).then_some(scheme)
 }
 
+/// The scheme that a link leads to, unless it is `http` or `https`; an error if the page, whose base this is, may not lead there.
+fn other_scheme(raw: &str, base: Option<&Base>) -> Result<Option<&'static Scheme>, UrlError> {
+    let from = base.map(|base| base.canonical.rules());
+    let Some(name) = scheme_of(raw) else { return Ok(from.filter(|scheme| !scheme.is_web())) };
+    if name.eq_ignore_ascii_case("http") || name.eq_ignore_ascii_case("https") {
+        return Ok(None);
+    }
+    let name = name.chars().take(32).collect::<String>().to_ascii_lowercase();
+    let Some(scheme) = Scheme::of(&name) else { return Err(UrlError::Scheme(name)) };
+    if from.is_none_or(|from| scheme.may_be_reached_from(from)) {
+        Ok(Some(scheme))
+    } else {
+        Err(UrlError::Closed(scheme.name))
+    }
+}
+
 fn is_scheme_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')
 }
@@ -364,7 +429,7 @@ fn is_scheme_byte(b: u8) -> bool {
 fn parse(raw: &str, base: Option<&Base>) -> Result<::url::Url, UrlError> {
     use ::url::ParseError as E;
     let reference = if base.is_some() { whatwg::without_extra_slashes(raw) } else { raw.into() };
-    let base = base.map(Base::parsed).transpose()?;
+    let base = base.filter(|base| base.canonical.is_web()).map(Base::parsed).transpose()?;
     let parsed = ::url::Url::options().base_url(base).parse(&reference).map_err(|error| match error {
         E::RelativeUrlWithoutBase | E::RelativeUrlWithCannotBeABaseBase => UrlError::NoBase,
         E::EmptyHost => UrlError::Host("it is empty"),
@@ -382,8 +447,17 @@ fn parse(raw: &str, base: Option<&Base>) -> Result<::url::Url, UrlError> {
 }
 
 fn canonical(parsed: &::url::Url, rules: Rules, params: Option<&ParamTable>) -> Result<Url, UrlError> {
+    let scheme = Scheme::of(parsed.scheme()).ok_or_else(|| UrlError::Scheme(parsed.scheme().to_owned()))?;
     let mut host = parsed.host_str().unwrap_or_default();
-    if let Some(::url::Host::Domain(name)) = parsed.host() {
+    let lower;
+    if !scheme.is_web() {
+        // To the standard, hosts of other schemes are opaque.
+        lower = host.to_ascii_lowercase();
+        host = &lower;
+        if !host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'[' | b':' | b']')) {
+            return Err(UrlError::Host("a character that no name may have"));
+        }
+    } else if let Some(::url::Host::Domain(name)) = parsed.host() {
         host = name.strip_suffix('.').unwrap_or(name);
         // A second dot would be an empty label; and without it `1.2..` would turn into an address.
         if host.ends_with('.') {
@@ -397,12 +471,12 @@ fn canonical(parsed: &::url::Url, rules: Rules, params: Option<&ParamTable>) -> 
     text.push_str(parsed.scheme());
     text.push_str("://");
     text.push_str(host);
-    if let Some(port) = parsed.port() {
+    if let Some(port) = parsed.port().filter(|port| *port != scheme.default_port) {
         text.push(':');
         text.push_str(&port.to_string());
     }
     let path_start = text.len();
-    clean::push_percent_normal(parsed.path(), true, &mut text);
+    clean::push_percent_normal(if parsed.path().is_empty() { "/" } else { parsed.path() }, true, &mut text);
     if rules.session_ids
         && let Some(path) = clean::strip_path_sessions(&text[path_start..])
     {
@@ -431,7 +505,7 @@ fn canonical(parsed: &::url::Url, rules: Rules, params: Option<&ParamTable>) -> 
     if text.len() > u32::MAX as usize {
         return Err(UrlError::TooLong { bytes: text.len(), max: u32::MAX as usize });
     }
-    Ok(Url::index(text))
+    Ok(Url::index(text, scheme))
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use rhumb_core::Timestamp;
 use rhumb_core::net::Guard;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::url::{Host, Url};
@@ -34,6 +35,8 @@ use budget::{Held, PageBudget};
 use connect::Link;
 pub use secrets::Credential;
 use secrets::Secrets;
+
+use crate::protocol::Bounds;
 
 /// Bounds of one fetch. DESIGN names the defaults.
 #[derive(Clone, Debug)]
@@ -98,7 +101,7 @@ pub struct Fetched {
     pub status: u16,
     /// Response headers as received.
     pub headers: http::HeaderMap,
-    /// The response head's own bytes (made up for HTTP/2, which has none).
+    /// The response head's own bytes (made up for HTTP/2, which has none); nothing if it was not HTTP.
     pub head: Vec<u8>,
     /// The request head's bytes.
     pub request_head: Vec<u8>,
@@ -114,6 +117,8 @@ pub struct Fetched {
     pub started: Instant,
     /// When the last byte was here.
     pub ended: Instant,
+    /// When it was, if it was not now: somebody else fetched it.
+    pub at: Option<Timestamp>,
     /// Whether the connection is kept for the next request.
     pub kept: bool,
     /// The memory that the body was given.
@@ -121,7 +126,28 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    fn failed(started: Instant, outcome: Outcome, detail: String, held: Held) -> Fetched {
+    /// An answer of a protocol that has no heads: what the status means is how it ended. A header that cannot be one is left out.
+    pub fn answer(
+        started: Instant,
+        status: u16,
+        headers: &[(&str, impl AsRef<str>)],
+        body: Vec<u8>,
+        held: Held,
+    ) -> Fetched {
+        let mut fetched = Fetched::failed(started, Outcome::of_status(status), String::new(), held);
+        for (name, value) in headers {
+            let name = http::HeaderName::from_bytes(name.as_bytes());
+            if let (Ok(name), Ok(value)) = (name, http::HeaderValue::from_str(value.as_ref())) {
+                fetched.headers.append(name, value);
+            }
+        }
+        fetched.status = status;
+        fetched.body = body;
+        fetched
+    }
+
+    /// Nothing came back.
+    pub fn failed(started: Instant, outcome: Outcome, detail: String, held: Held) -> Fetched {
         Fetched {
             outcome,
             detail,
@@ -135,6 +161,7 @@ impl Fetched {
             http2: false,
             started,
             ended: Instant::now(),
+            at: None,
             kept: false,
             held,
         }
@@ -190,6 +217,11 @@ impl Fetcher {
     pub fn with_budget(mut self, budget: Arc<PageBudget>) -> Fetcher {
         self.budget = budget;
         self
+    }
+
+    /// What every fetch keeps to.
+    pub fn bounds(&self) -> Bounds {
+        Bounds { limits: self.limits.clone(), budget: self.budget.clone() }
     }
 
     /// Fetches one URL. The web's failures are part of the answer.

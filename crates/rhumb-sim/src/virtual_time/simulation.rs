@@ -11,6 +11,7 @@ use std::sync::Arc;
 use rhumb_core::crawl::CrawlConfig;
 use rhumb_core::handover::Batch;
 use rhumb_core::outcome::Outcome;
+use rhumb_core::page::Rel;
 use rhumb_core::record::Record;
 use rhumb_core::url::{Host, Url};
 use rhumb_core::visit::{Entry, LinkKind, Outlink, Purpose as VisitPurpose, Validators, Visit, VisitRecord};
@@ -758,5 +759,6 @@ impl Simulation {
 /// A link as the pipeline records it; anchor texts decide nothing and are left out.
 fn outlink(url: &str, kind: LinkKind, nofollow: bool) -> Outlink {
     let url = Url::from_canonical(url).expect("the web's URLs are canonical");
-    Outlink { url, text: "".into(), kind, nofollow, wanted: true }
+    let rel = if nofollow { Rel::NOFOLLOW } else { Rel::default() };
+    Outlink { rel, ..Outlink::bare(url, kind, true) }
 }

@@ -94,7 +94,7 @@ fn mix(x: u64) -> u64 {
 /// What the records of one exchange have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct Capture<'a> {
-    /// The URL asked for, of scheme http or https; bytes that do not belong in a URL are percent-encoded.
+    /// The URL asked for, of scheme http or https if there is a request or a response; bytes that do not belong in a URL are percent-encoded.
     pub uri: &'a str,
     /// When the request was sent.
     pub date: Timestamp,
@@ -293,6 +293,30 @@ impl RecordWriter {
         Ok((self.finish("application/http; msgtype=response", Some(response.body), out)?, digest))
     }
 
+    /// What was not had over HTTP: the thing itself, without a head.
+    #[allow(clippy::too_many_arguments)] // Each is one field of the record.
+    pub fn resource(
+        &mut self,
+        out: &mut Vec<u8>,
+        id: RecordId,
+        capture: &Capture<'_>,
+        content_type: &str,
+        body: &[u8],
+        digest: Digest,
+        truncated: Option<Truncated>,
+    ) -> Result<Span, WarcError> {
+        self.block.clear();
+        if content_type.bytes().any(|b| b.is_ascii_control()) {
+            return Err(WarcError::BadField { name: "Content-Type".to_string() });
+        }
+        self.begin_exchange("resource", id, capture)?;
+        put(&mut self.record, format_args!("WARC-Payload-Digest: {digest}\r\nWARC-Block-Digest: {digest}\r\n"));
+        if let Some(why) = truncated {
+            put(&mut self.record, format_args!("WARC-Truncated: {}\r\n", why.word()));
+        }
+        self.finish(content_type, Some(body), out)
+    }
+
     /// A visit that brought what an earlier record holds.
     pub fn revisit(
         &mut self,
@@ -302,7 +326,8 @@ impl RecordWriter {
         revisit: &Revisit<'_>,
     ) -> Result<Span, WarcError> {
         self.block.clear();
-        if !clean_head(revisit.head, None, &mut self.block) {
+        let is_http = capture.uri.starts_with("http:") || capture.uri.starts_with("https:");
+        if is_http && !clean_head(revisit.head, None, &mut self.block) {
             return Err(WarcError::NoHead);
         }
         self.begin_exchange("revisit", id, capture)?;
@@ -352,6 +377,31 @@ impl RecordWriter {
         self.finish_fields(out)
     }
 
+    /// The text of a page, made from the record `refers_to` (`<urn:uuid:…>`) of the same archive. `languages` as ISO 639-3 names
+    /// them, several with commas between.
+    pub fn conversion(
+        &mut self,
+        out: &mut Vec<u8>,
+        id: RecordId,
+        capture: &Capture<'_>,
+        refers_to: Option<&str>,
+        languages: Option<&str>,
+        text: &str,
+    ) -> Result<Span, WarcError> {
+        self.block.clear();
+        self.block.extend_from_slice(text.as_bytes());
+        self.begin("conversion", id, capture.date);
+        push_uri(&mut self.record, "WARC-Target-URI", capture.uri);
+        if let Some(refers_to) = refers_to {
+            push_field(&mut self.record, "WARC-Refers-To", refers_to)?;
+        }
+        if let Some(languages) = languages {
+            push_field(&mut self.record, "WARC-Identified-Content-Language", languages)?;
+        }
+        put(&mut self.record, format_args!("WARC-Block-Digest: {}\r\n", Digest::of(&self.block)));
+        self.finish("text/plain", None, out)
+    }
+
     fn begin(&mut self, kind: &str, id: RecordId, date: Timestamp) {
         self.record.clear();
         let head = format_args!("WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {id}\r\nWARC-Date: {date}\r\n");
@@ -360,7 +410,8 @@ impl RecordWriter {
 
     fn begin_exchange(&mut self, kind: &str, id: RecordId, capture: &Capture<'_>) -> Result<(), WarcError> {
         // Readers look for an HTTP head under these schemes only, and would take ours for payload under another.
-        if !capture.uri.starts_with("http:") && !capture.uri.starts_with("https:") {
+        let is_http = capture.uri.starts_with("http:") || capture.uri.starts_with("https:");
+        if !is_http && matches!(kind, "request" | "response") {
             return Err(WarcError::BadField { name: "WARC-Target-URI".to_owned() });
         }
         self.begin(kind, id, capture.date);

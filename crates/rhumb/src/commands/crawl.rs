@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use rhumb_core::url::{Normalizer, Url, UrlError};
+use rhumb_crawl::protocol::{Registry, file};
 use rhumb_crawl::status::Status;
-use rhumb_crawl::{CrawlError, End, Settings};
+use rhumb_crawl::{CrawlError, End, Engine, Settings};
 use rhumb_store::disk::{DirLock, Disk, RealDisk};
 use tokio::sync::watch;
 
@@ -29,6 +30,7 @@ pub fn run(args: &CrawlArgs, json: bool) -> Result<Exit> {
     }
     Ok(match end {
         End::Interrupted => Exit::Interrupted,
+        _ if status.sources.iter().any(|s| s.troubles > 0) => Exit::Look,
         End::Finished | End::Limit if status.pages == 0 => Exit::Look,
         End::Finished | End::Limit => Exit::Done,
     })
@@ -47,7 +49,16 @@ fn tell(end: End, status: &Status, dir: &Path) -> Result<()> {
     };
     out::line(&headline)?;
     out::line(&display::summary(&figures))?;
-    if status.pages == 0 {
+    let troubles: u64 = status.sources.iter().map(|s| s.troubles).sum();
+    if troubles > 0 {
+        out::line(&format!(
+            "{} of the archives could not be used.",
+            if troubles == 1 { "1 record".to_string() } else { format!("{} records", display::thousands(troubles)) }
+        ))?;
+    }
+    if status.pages == 0 && !status.sources.is_empty() {
+        out::line("No page was found in the archives.")?;
+    } else if status.pages == 0 {
         let saw = |names: &[&str]| {
             names.iter().any(|name| status.outcomes.contains_key(name) || status.held.contains_key(name))
         };
@@ -77,6 +88,8 @@ pub struct Plan {
     pub dir: PathBuf,
     config: Config,
     seeds: Vec<Url>,
+    /// Archives of others, to be read instead of fetching.
+    sources: Vec<String>,
     resumed: bool,
     /// Whether people are told what begins.
     announced: bool,
@@ -85,11 +98,22 @@ pub struct Plan {
 impl Plan {
     /// Checks everything before anything is written.
     pub fn make(args: &CrawlArgs) -> Result<Plan> {
-        let seeds = args.seeds.iter().map(|s| seed(s)).collect::<Result<Vec<Url>>>()?;
-        let dir = match (&args.dir, seeds.first()) {
-            (Some(dir), _) => dir.clone(),
-            (None, Some(first)) => PathBuf::from(directory_name(first)),
-            (None, None) => {
+        let (mut seeds, mut sources) = (Vec::new(), Vec::new());
+        for text in &args.seeds {
+            match Registry::default().sources(text) {
+                None => seeds.push(seed(text)?),
+                Some(Ok(found)) => sources.extend(found),
+                Some(Err(e)) => return Err(usage(format!("{text:?} cannot be read: {e}"))),
+            }
+        }
+        if !seeds.is_empty() && !sources.is_empty() {
+            return Err(usage("a crawl either fetches or reads archives: name URLs or warc:PATH, not both"));
+        }
+        let dir = match (&args.dir, seeds.first(), sources.first()) {
+            (Some(dir), ..) => dir.clone(),
+            (None, Some(first), _) => PathBuf::from(directory_name(first)),
+            (None, None, Some(first)) => PathBuf::from(archive_directory_name(first)),
+            (None, None, None) => {
                 return Err(usage(
                     "name at least one seed, or a crawl directory to resume: rhumb crawl SEED… [--dir DIR]",
                 ));
@@ -100,7 +124,7 @@ impl Plan {
         }
         let existing = Config::of_directory(&dir)?;
         let resumed = existing.is_some();
-        if !resumed && seeds.is_empty() {
+        if !resumed && seeds.is_empty() && sources.is_empty() {
             return Err(usage(format!("{} is not a crawl directory; to start one, name a seed", dir.display())));
         }
         if !resumed && dir.is_dir() && !is_as_good_as_empty(&dir) {
@@ -119,14 +143,14 @@ impl Plan {
         apply(args, &mut config);
         config.format = Some(FORMAT);
         config.settings().map_err(|e| usage(format!("{e:#}")))?;
-        Ok(Plan { dir, config, seeds, resumed, announced: true })
+        Ok(Plan { dir, config, seeds, sources, resumed, announced: true })
     }
 
     /// A plan made by the program itself.
     pub fn new(dir: PathBuf, mut config: Config, seeds: Vec<Url>) -> Plan {
         config.format = Some(FORMAT);
         config.key = Some(Key::random());
-        Plan { dir, config, seeds, resumed: false, announced: false }
+        Plan { dir, config, seeds, sources: Vec::new(), resumed: false, announced: false }
     }
 
     fn announce(&self) {
@@ -148,7 +172,10 @@ impl Plan {
         let _lock = DirLock::take(&self.dir)?;
         // Before the log is replayed, which may take its time.
         let (stop, stopped) = watch::channel(false);
-        stop_on_signal(stop)?;
+        stop_on_signal(move || {
+            let _ = stop.send(true);
+            display::stopping();
+        })?;
         self.config.use_key();
         let text = self.config.to_file()?;
         let disk = RealDisk::new(&self.dir);
@@ -183,6 +210,17 @@ impl Plan {
         }
     }
 
+    /// A directory holds pages of the network or of archives: what is known of hosts and what is waiting would mean nothing beside the other.
+    fn keep_apart(&self, engine: &Engine) -> Result<()> {
+        let crawl = engine.crawl();
+        let (reads, fetches) = (!crawl.readings.is_empty(), !crawl.seeds.is_empty());
+        if reads && !self.seeds.is_empty() || fetches && !self.sources.is_empty() {
+            let what = if reads { "was made from archives" } else { "fetches from seeds" };
+            return Err(usage(format!("the crawl in {} {what}; name another one with --dir", self.dir.display())));
+        }
+        Ok(())
+    }
+
     /// Opens the crawl and runs it once. The outer error is one of opening.
     fn go(
         &self,
@@ -201,9 +239,17 @@ impl Plan {
         if engine.visits_lost > 0 {
             out::note(&format!("rhumb: {}", lost(engine.visits_lost)));
         }
-        if let Err(e) = engine.add_seeds(&self.seeds) {
+        self.keep_apart(&engine)?;
+        if let Err(e) = engine.add_seeds(&self.seeds).and_then(|()| engine.add_sources(&self.sources)) {
             return Ok(Err(e));
         }
+        let mut told = 0;
+        engine.on_trouble = Some(Box::new(move |what| {
+            told += 1;
+            if told <= TROUBLES_TOLD {
+                out::note(&format!("rhumb: {what}"));
+            }
+        }));
         let display = live.then(|| Display::start(engine.status()));
         let ended = engine.run(stopped);
         if let Some(display) = display {
@@ -212,6 +258,9 @@ impl Plan {
         Ok(ended)
     }
 }
+
+/// So many lines are told about what cannot be used of archives; all are counted.
+const TROUBLES_TOLD: usize = 20;
 
 /// What a power loss took, for people.
 pub fn lost(visits: u64) -> String {
@@ -226,8 +275,8 @@ fn is_as_good_as_empty(dir: &Path) -> bool {
     })
 }
 
-/// Turns `stop` true on Ctrl-C or SIGTERM. A second one ends the process at once, as a crash would: also harmless.
-fn stop_on_signal(stop: watch::Sender<bool>) -> Result<()> {
+/// Calls `stop` on Ctrl-C or SIGTERM. A second one ends the process at once, as a crash would: also harmless.
+pub(super) fn stop_on_signal(stop: impl Fn() + Send + 'static) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
     let (mut interrupt, mut terminate) = {
         use tokio::signal::unix::{SignalKind, signal};
@@ -247,8 +296,7 @@ fn stop_on_signal(stop: watch::Sender<bool>) -> Result<()> {
                 if second {
                     std::process::exit(4);
                 }
-                let _ = stop.send(true);
-                display::stopping();
+                stop();
             }
         });
     };
@@ -286,12 +334,23 @@ fn apply(args: &CrawlArgs, config: &mut Config) {
     }
     c.continuous |= args.continuous;
     config.storage.archive &= !args.no_archive;
+    config.crawl.sitemaps &= !args.no_sitemaps;
     config.storage.index &= !args.no_index;
 }
 
-/// A seed as people type it.
+/// A seed as people type it. What exists as a file or directory is meant as that.
 pub fn seed(text: &str) -> Result<Url> {
     let normalizer = Normalizer::default();
+    let path = Path::new(text);
+    if let Ok(real) = path.canonicalize() {
+        return local(&file::url_of(&real, real.is_dir()), text);
+    }
+    if path.is_absolute() || text.starts_with("./") || text.starts_with("../") {
+        return Err(usage(format!("{text:?} cannot be a seed: there is no such file or directory")));
+    }
+    if text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:")) {
+        return local(text, text);
+    }
     let parsed = normalizer.normalize(text, None).or_else(|e| match e {
         // `example.org` and `localhost:8080` are meant as web addresses.
         UrlError::NoBase | UrlError::Scheme(_) if !text.contains("://") && !text.starts_with("mailto:") => {
@@ -302,15 +361,38 @@ pub fn seed(text: &str) -> Result<Url> {
     parsed.map_err(|e| usage(format!("{text:?} cannot be a seed: {e}")))
 }
 
-/// The directory for a crawl that was not given one: a plain file name, whatever the host.
+/// A `file:` URL. A directory is one with a slash at its end, whether it was typed or not: what it opens depends on it.
+fn local(url: &str, typed: &str) -> Result<Url> {
+    let refused = |e: &dyn std::fmt::Display| usage(format!("{typed:?} cannot be a seed: {e}"));
+    let url = Normalizer::default().normalize(url, None).map_err(|e| refused(&e))?;
+    let is_dir = file::path_of(url.path()).is_some_and(|path| path.is_dir());
+    if is_dir && !url.path().ends_with('/') {
+        return Url::parse(&format!("{url}/")).map_err(|e| refused(&e));
+    }
+    Ok(url)
+}
+
+/// The directory for pages of an archive.
+fn archive_directory_name(source: &str) -> String {
+    let name = source.rsplit('/').next().unwrap_or_default();
+    let stem = [".warc.gz", ".warc"].into_iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    let plain: String =
+        stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' }).collect();
+    let plain = plain.trim_start_matches('.');
+    format!("{}.crawl", if plain.is_empty() { "archive" } else { plain })
+}
+
+/// The directory for a crawl that was not given one: a plain file name, whatever the host or path.
 fn directory_name(seed: &Url) -> String {
-    let host: String = seed
-        .host_str()
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' })
-        .collect();
-    let port = if [80, 443].contains(&seed.port()) { String::new() } else { format!("_{}", seed.port()) };
-    format!("{}{port}.crawl", host.trim_start_matches('.'))
+    let last = seed.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let name = if seed.rules().has_authority { seed.host_str() } else { last };
+    let plain: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' }).collect();
+    let plain = plain.trim_start_matches('.');
+    let plain = if plain.is_empty() { "files" } else { plain };
+    let usual = [80, 443, seed.rules().default_port].contains(&seed.port());
+    let port = if usual { String::new() } else { format!("_{}", seed.port()) };
+    format!("{plain}{port}.crawl")
 }
 
 #[cfg(test)]
@@ -330,6 +412,14 @@ mod tests {
         check("mailto:a@b.c", None);
         check("http://", None);
         check("", None);
+        check("file:///no/such/dir", Some("file:///no/such/dir"));
+        check("file://elsewhere/x", None);
+        check("/no/such/dir", None);
+        check("./no-such-dir", None);
+        let here = std::env::current_dir().expect("a directory").canonicalize().expect("it is there");
+        check(".", Some(&file::url_of(&here, true)));
+        check("Cargo.toml", Some(&file::url_of(&here.join("Cargo.toml"), false)));
+        check(&format!("file://{}", here.display()), Some(&file::url_of(&here, true)));
     }
 
     #[test]
@@ -337,5 +427,7 @@ mod tests {
         let check = |url: &str, expected: &str| assert_eq!(directory_name(&seed(url).expect(url)), expected);
         check("http://a.example/x", "a.example.crawl");
         check("http://[::1]:8080/", "___1__8080.crawl");
+        check("file:///a/../..", "files.crawl");
+        check("file:///no/d%2e%20x/", "d._20x.crawl");
     }
 }

@@ -5,9 +5,13 @@ use std::path::Path;
 use anyhow::Result;
 use rhumb_core::frontier::{Hold, ends_hold};
 use rhumb_core::outcome::Outcome;
+use rhumb_core::page::{Directives, Obedience, Rel};
 use rhumb_core::record::Record;
+use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt, Rules, product_token};
+use rhumb_core::sitemap::Hint;
 use rhumb_core::traps::{Traps, TrapsConfig};
 use rhumb_core::url::{Normalizer, Url};
+use rhumb_core::visit::{Outlink, Purpose, VisitRecord};
 use rhumb_store::codec::Malformed;
 use rhumb_store::disk::RealDisk;
 use rhumb_store::log::{LogReader, Position, segment_name};
@@ -60,6 +64,26 @@ struct Referrer {
     url: String,
     text: String,
     wanted: bool,
+    /// Why it was not followed: the channel that decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    because: Option<String>,
+}
+
+/// What a page or its server asked of robots.
+#[derive(Serialize)]
+struct Asked {
+    directive: &'static str,
+    channel: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<String>,
+}
+
+/// What a sitemap or feed said of the page.
+#[derive(Serialize)]
+struct Said {
+    lastmod: Option<String>,
+    changefreq: Option<&'static str>,
+    priority: Option<f32>,
 }
 
 #[derive(Serialize)]
@@ -75,6 +99,13 @@ struct Event {
     duplicate_of: Option<String>,
     title: String,
     links: usize,
+    robots: Vec<Asked>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    canonical: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    language: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sitemap: Option<Said>,
 }
 
 /// Tells the story of `url` in the crawl of `dir`.
@@ -83,7 +114,7 @@ pub fn run(dir: &Path, url: &str, json: bool) -> Result<Exit> {
     let settings = config.settings().map_err(|e| usage(format!("{e:#}")))?;
     let normalizer = Normalizer::new(&settings.normalize);
     let url = normalizer.normalize(url, None).map_err(|e| usage(format!("{url:?}: {e}")))?;
-    let story = read(dir, &url)?;
+    let story = read(dir, &url, product_token(&settings.agent), settings.obey)?;
     let known = story.state != "unknown";
     if json {
         out::json(&story)?;
@@ -93,7 +124,7 @@ pub fn run(dir: &Path, url: &str, json: bool) -> Result<Exit> {
     Ok(if known { Exit::Done } else { Exit::Look })
 }
 
-fn read(dir: &Path, url: &Url) -> Result<Story> {
+fn read(dir: &Path, url: &Url, agent: &str, obey: Obedience) -> Result<Story> {
     let disk = RealDisk::new(dir);
     let mut reader = LogReader::open(disk, Position::START)?;
     let mut story = Story { url: url.as_str().to_string(), state: "unknown", ..Story::default() };
@@ -102,6 +133,7 @@ fn read(dir: &Path, url: &Url) -> Result<Story> {
     let mut wanted = false;
     let host = url.host();
     let mut held: Option<(Timestamp, Hold)> = None;
+    let mut rules: Option<Rules> = None;
     let mut traps = Traps::new(TrapsConfig { bytes_max: 0, ..TrapsConfig::default() });
     loop {
         let at = reader.position();
@@ -123,7 +155,9 @@ fn read(dir: &Path, url: &Url) -> Result<Story> {
                 wanted = true;
             }
             Record::Dropped { entry, outcome, at } if entry.url == *url => {
-                story.events.push(Event::bare(at, outcome.name()));
+                let rule = rules.as_ref().filter(|_| outcome == Outcome::RobotsDisallowed);
+                let detail = rule.and_then(|rules| deciding_rule(rules, url)).unwrap_or_default();
+                story.events.push(Event { detail, ..Event::bare(at, outcome.name()) });
             }
             Record::Held { host: whose, hold } if whose == host => {
                 // Held anew after a probe, it is held since the first time.
@@ -132,6 +166,11 @@ fn read(dir: &Path, url: &Url) -> Result<Story> {
             Record::Rule(change, at) => traps.apply(&change, at),
             Record::Visited(visit) => {
                 held = held.filter(|(_, hold)| !ends_hold(&visit, &host, hold.reason));
+                if matches!(&visit.purpose, Purpose::Robots { host: ruled, .. } if *ruled == host)
+                    && let Some(body) = &visit.robots
+                {
+                    rules = Some(RobotsTxt::parse(body, ROBOTS_BYTES_MAX).for_agent(agent));
+                }
                 for link in visit.links.iter().filter(|l| l.url == *url) {
                     story.links_to_it += 1;
                     wanted |= link.wanted;
@@ -143,7 +182,8 @@ fn read(dir: &Path, url: &Url) -> Result<Story> {
                             known.text = text;
                         }
                     } else if story.found_on.len() < REFERRERS_MAX {
-                        story.found_on.push(Referrer { url: page.to_string(), text, wanted: link.wanted });
+                        let because = (!link.wanted).then(|| why_not_followed(&visit, link, obey));
+                        story.found_on.push(Referrer { url: page.to_string(), text, wanted: link.wanted, because });
                     }
                 }
                 if visit.entry.url == *url {
@@ -157,6 +197,10 @@ fn read(dir: &Path, url: &Url) -> Result<Story> {
                         duplicate_of: visit.duplicate_of.as_deref().map(String::from),
                         title: visit.title.to_string(),
                         links: visit.links.len(),
+                        robots: asked(&visit.directives),
+                        canonical: visit.canonical.as_ref().map(|url| url.as_str().to_string()),
+                        language: Some(visit.language.to_string()).filter(|l| !l.is_empty()),
+                        sitemap: said(visit.entry.hint),
                         ..Event::bare(visit.started, visit.outcome.name())
                     });
                 }
@@ -187,6 +231,33 @@ fn read(dir: &Path, url: &Url) -> Result<Story> {
     Ok(story)
 }
 
+/// The line of robots.txt that forbids `url`.
+fn deciding_rule(rules: &Rules, url: &Url) -> Option<String> {
+    let verdict = rules.verdict(url.path_and_query());
+    Some(format!("robots.txt, line {}: {}", verdict.line?, verdict.rule?))
+}
+
+/// The channel that decided against a link. Whether it would have been in scope is not known then.
+fn why_not_followed(visit: &VisitRecord, link: &Outlink, obey: Obedience) -> String {
+    match visit.directives.nofollow {
+        Some(channel) if obey.nofollow => format!("nofollow ({})", channel.name()),
+        _ if obey.rel_nofollow && link.rel.intersects(Rel::NOFOLLOW) => "rel=nofollow".to_string(),
+        _ => "outside the crawl's scope".to_string(),
+    }
+}
+
+fn asked(directives: &Directives) -> Vec<Asked> {
+    let after = directives.unavailable_after.map(|(at, _)| at.iso_seconds());
+    let of = |directive| after.clone().filter(|_| directive == "unavailable_after");
+    directives.iter().map(|(d, channel)| Asked { directive: d, channel: channel.name(), after: of(d) }).collect()
+}
+
+fn said(hint: Hint) -> Option<Said> {
+    let lastmod = hint.lastmod().map(|at| at.iso_seconds());
+    let said = Said { lastmod, changefreq: hint.changefreq(), priority: hint.priority() };
+    (hint != Hint::default()).then_some(said)
+}
+
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len().max(1)).any(|w| w == needle)
 }
@@ -205,6 +276,10 @@ impl Event {
             duplicate_of: None,
             title: String::new(),
             links: 0,
+            robots: Vec::new(),
+            canonical: None,
+            language: None,
+            sitemap: None,
         }
     }
 }
@@ -241,8 +316,8 @@ fn tell(story: &Story) -> Result<()> {
         out::line(&format!("  linked     {} {times}, first from", thousands(story.links_to_it)))?;
     }
     for r in &story.found_on {
-        let outside = if r.wanted { "" } else { "  (outside the crawl's scope)" };
-        out::line(&format!("    {}  {:?}{outside}", r.url, r.text))?;
+        let because = r.because.as_ref().map_or(String::new(), |why| format!("  (not followed: {why})"));
+        out::line(&format!("    {}  {:?}{because}", r.url, r.text))?;
     }
     for e in &story.events {
         let status = if e.status == 0 { String::new() } else { format!(" {}", e.status) };
@@ -259,6 +334,20 @@ fn tell(story: &Story) -> Result<()> {
         row("title", &e.title)?;
         if e.links > 0 {
             row("links", &thousands(e.links as u64))?;
+        }
+        for Asked { directive, channel, after } in &e.robots {
+            let after = after.as_ref().map_or(String::new(), |at| format!(" {at}"));
+            row("robots", &format!("{directive}{after}, by {channel}"))?;
+        }
+        row("canonical", e.canonical.as_deref().unwrap_or_default())?;
+        row("language", e.language.as_deref().unwrap_or_default())?;
+        if let Some(Said { lastmod, changefreq, priority }) = &e.sitemap {
+            let parts = [
+                lastmod.as_ref().map(|at| format!("changed {at}")),
+                changefreq.map(|f| format!("changes {f}")),
+                priority.map(|p| format!("priority {p}")),
+            ];
+            row("sitemap", &parts.into_iter().flatten().collect::<Vec<_>>().join(", "))?;
         }
         row("archived", e.archived_at.as_deref().unwrap_or_default())?;
         row("same as", e.duplicate_of.as_deref().unwrap_or_default())?;

@@ -10,6 +10,7 @@ use rhumb_core::url::Url;
 use rhumb_core::visit::Validators;
 use rhumb_crawl::dns::{DnsConfig, Resolver};
 use rhumb_crawl::fetch::{Fetched, Fetcher, Request, tls};
+use rhumb_crawl::protocol::Protocols;
 use serde_json::json;
 
 use super::crawl::seed;
@@ -38,6 +39,8 @@ pub fn run(args: &FetchArgs, as_json: bool) -> Result<Exit> {
     settings.guard.allow_seed(&url);
     let authorities = tls::client_config(settings.authorities.as_deref(), 0).context("read certificate authorities")?;
     let fetcher = Fetcher::new(settings.fetch.clone(), &settings.agent, Arc::new(settings.guard.clone()), authorities);
+    settings.protocols.allow(&url, std::path::Path::new(""));
+    let protocols = Protocols::new(fetcher, settings.protocols.clone());
     let host = url.host();
     let validators = Validators {
         etag: args.if_none_match.as_deref().map(Into::into),
@@ -47,6 +50,7 @@ pub fn run(args: &FetchArgs, as_json: bool) -> Result<Exit> {
     let fetched: Result<Fetched, (Outcome, String)> = runtime()?.block_on(async {
         let addresses = match host.ip_literal() {
             Some(address) => Arc::from([address]),
+            None if !url.rules().needs_dns => Arc::from([]),
             None => {
                 let failed = |e: std::io::Error| (Outcome::DnsFailed, e.to_string());
                 let resolver = Resolver::new(settings.dns.clone()).map_err(failed)?;
@@ -58,7 +62,7 @@ pub fn run(args: &FetchArgs, as_json: bool) -> Result<Exit> {
             }
         };
         let request = Request { url: &url, addresses: &addresses, validators: &validators, body_bytes_max: usize::MAX };
-        Ok(fetcher.fetch(&host, request).await)
+        Ok(protocols.fetch(&host, request).await)
     });
     let fetched = match fetched {
         Ok(fetched) => fetched,
@@ -97,13 +101,21 @@ fn show(url: &Url, fetched: &Fetched, args: &FetchArgs, limits: &coding::DecodeL
         out::json(&json!({
             "url": url.as_str(), "status": fetched.status, "outcome": outcome.name(), "detail": fetched.detail,
             "headers": headers, "body_bytes": decoded.body.len(), "wire_bytes": fetched.body.len(), "truncated": fetched.cut.is_some(),
-            "coding_problem": problem, "address": fetched.address, "protocol": if fetched.http2 { "h2" } else { "http/1.1" },
+            "coding_problem": problem, "address": fetched.address, "protocol": protocol(url, fetched),
             "milliseconds": milliseconds,
         }))?;
     } else if !to_stdout {
         tell(url, fetched, outcome, decoded.body.len(), milliseconds, problem.as_deref())?;
     }
     Ok(if outcome.is_trouble() { Exit::Look } else { Exit::Done })
+}
+
+fn protocol<'a>(url: &'a Url, fetched: &Fetched) -> &'a str {
+    match fetched.http2 {
+        true => "h2",
+        false if url.is_web() => "http/1.1",
+        false => url.scheme(),
+    }
 }
 
 fn tell(

@@ -5,6 +5,7 @@ mod config;
 mod crawl;
 mod demo;
 mod explain;
+mod export;
 mod fetch;
 mod pdf;
 mod rebuild;
@@ -34,11 +35,14 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Demo(args) => demo::run(&args, json),
         Command::Status { dir, check } => status::run(&dir, check, json),
         Command::Explain { dir, url } => explain::run(&dir, &url, json),
+        Command::Export(args) => export::run(&args, json),
         Command::Traps { dir, undo } => traps::run(&dir, undo, json),
         Command::Rebuild { dir } => rebuild::run(&dir, json),
         Command::Robots { command } => tools::robots(&command, json),
         Command::Url { command } => tools::url(&command, json),
-        Command::Parse { file, base, content_type } => tools::parse(&file, &base, content_type.as_deref(), json),
+        Command::Parse { file, base, content_type, markdown } => {
+            tools::parse(&file, &base, content_type.as_deref(), markdown, json)
+        }
         Command::Sitemap { file, base } => tools::sitemap(&file, base.as_deref(), json),
         Command::PdfText { memory, time } => pdf::run(memory, time),
         Command::Warc { command } => warc::run(&command, json),

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use anyhow::Result;
 use rhumb_core::net::{self, Cidr, Guard};
-use rhumb_core::page::{Body, Extractor, Page, ParseOptions, ParseReport};
+use rhumb_core::page::{Body, ExtractOptions, Extractor, Page, ParseOptions, ParseReport};
 use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt};
 use rhumb_core::sitemap::{Sitemap, SitemapLimits};
-use rhumb_core::url::{Normalizer, Url, whatwg_parse};
+use rhumb_core::url::{Normalizer, Url, UrlError, whatwg_parse};
 use serde_json::json;
 
 use super::read_input;
@@ -69,17 +69,22 @@ pub fn url(command: &UrlCommand, as_json: bool) -> Result<Exit> {
 }
 
 /// `rhumb parse`.
-pub fn parse(file: &Path, base: &str, content_type: Option<&str>, as_json: bool) -> Result<Exit> {
+pub fn parse(file: &Path, base: &str, content_type: Option<&str>, markdown: bool, as_json: bool) -> Result<Exit> {
     let own = url::Url::parse(base).map_err(|e| usage(format!("--base {base:?}: {e}")))?;
     let bytes = read_input(file)?;
     let tld = own.host_str().and_then(|h| h.rsplit('.').next()).map(String::from);
-    let options = ParseOptions { detect_language: true, tld, ..ParseOptions::default() };
+    let extract = ExtractOptions { main_text: true, markdown, ..ExtractOptions::default() };
+    let options = ParseOptions { extract, detect_language: true, tld, ..ParseOptions::default() };
     let body = Body { url: Some(own.as_str()), ..Body::new(&bytes, content_type, options.nosniff) };
     let mut parsed = Page::default();
     Config::default().formats.in_force().read_into(&body, &mut Extractor::new(), &options, &mut parsed);
     let report = ParseReport::new(&parsed, &own);
     if as_json {
         out::json(&report)?;
+        return Ok(Exit::Done);
+    }
+    if let Some(markdown) = &report.markdown {
+        out::line(markdown)?;
         return Ok(Exit::Done);
     }
     let said = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_string());
@@ -160,17 +165,14 @@ pub fn net(command: &NetCommand, as_json: bool) -> Result<Exit> {
     let bare = target.trim_start_matches('[').trim_end_matches(']');
     let (host, port, address) = match (bare.parse::<IpAddr>(), Url::parse(target)) {
         (Ok(address), _) => (target.clone(), 80, Some(address)),
-        (_, Ok(url)) => (url.host_str().to_string(), url.port(), url.ip_literal()),
+        (_, Ok(url)) if url.is_web() => (url.host_str().to_string(), url.port(), url.ip_literal()),
+        (_, Ok(url)) => {
+            return refuse(&UrlError::Scheme(url.scheme().to_string()), as_json);
+        }
         (_, Err(e)) => match as_host(target).ok_or(()).and_then(|url| Url::parse(&url).map_err(drop)) {
             Ok(url) => (url.host_str().to_string(), url.port(), url.ip_literal()),
             Err(_) => {
-                // A URL that will never be fetched is not allowed, whatever its address would be.
-                if as_json {
-                    out::json(&json!({"allowed": false, "class": e.name(), "error": e.to_string()}))?;
-                } else {
-                    out::line(&format!("refused: {e}"))?;
-                }
-                return Ok(Exit::Done);
+                return refuse(&e, as_json);
             }
         },
     };
@@ -187,6 +189,16 @@ pub fn net(command: &NetCommand, as_json: bool) -> Result<Exit> {
         let word = if allowed { "allowed" } else { "refused" };
         let note = if class == "name" { " (its addresses are judged when it is dialled)" } else { "" };
         out::line(&format!("{word}: {class}{note}"))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// A URL that no address is dialled for is not allowed, whatever its address would be.
+fn refuse(why: &UrlError, as_json: bool) -> Result<Exit> {
+    if as_json {
+        out::json(&json!({"allowed": false, "class": why.name(), "error": why.to_string()}))?;
+    } else {
+        out::line(&format!("refused: {why}"))?;
     }
     Ok(Exit::Done)
 }

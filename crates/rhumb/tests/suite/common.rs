@@ -5,6 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rhumb_core::record::Record;
+use rhumb_core::visit::VisitRecord;
 use rhumb_sim::{Server, ServerConfig, Web, WebConfig};
 use rhumb_store::disk::RealDisk;
 use rhumb_store::log::{LogReader, Position};
@@ -47,7 +48,13 @@ pub fn rhumb() -> Command {
 }
 
 /// `rhumb crawl` of a served web into `dir`, as JSON.
+/// It asks for no sitemaps, so that tests know each request: `sitemaps.rs` is about these.
 pub fn crawl(server: &Server, dir: &Path, more: &[&str]) -> Command {
+    crawl_with_sitemaps(server, dir, &[&["--no-sitemaps"], more].concat())
+}
+
+/// The same as a user would have it.
+pub fn crawl_with_sitemaps(server: &Server, dir: &Path, more: &[&str]) -> Command {
     let mut command = rhumb();
     let dns = server.dns_addr().expect("the server answers DNS").to_string();
     command.args(["crawl", "--json", "--dir"]).arg(dir).args(["--dns", &dns, "--allow-net", "127.0.0.0/8"]).args(more);
@@ -93,6 +100,12 @@ pub fn json(output: &Output, code: i32) -> Value {
     assert_eq!(output.status.code(), Some(code), "stderr: {stderr}");
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|e| panic!("not JSON ({e}): {}", String::from_utf8_lossy(&output.stdout)))
+}
+
+/// The finished visits of a crawl, in order.
+pub fn visits(dir: &Path) -> Vec<VisitRecord> {
+    let visit = |record| if let Record::Visited(v) = record { Some(*v) } else { None };
+    records(dir).into_iter().filter_map(visit).collect()
 }
 
 /// The whole log of a crawl.

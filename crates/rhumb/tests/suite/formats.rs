@@ -110,7 +110,8 @@ fn pdf(words: &str, link: &str) -> Vec<u8> {
         out += &format!("{} 0 obj\n{object}\nendobj\n", n + 1);
     }
     let start = out.len();
-    out += &format!("{table}trailer\n<</Size {}/Root 1 0 R/Info 7 0 R>>\nstartxref\n{start}\n%%EOF\n", objects.len() + 1);
+    out +=
+        &format!("{table}trailer\n<</Size {}/Root 1 0 R/Info 7 0 R>>\nstartxref\n{start}\n%%EOF\n", objects.len() + 1);
     out.into_bytes()
 }
 
@@ -171,7 +172,8 @@ fn feeds_and_papers_lead_on() {
                 answer(stream, "200 OK", &format!("{link}<script type='application/ld+json'>{{}}</script>home"));
             }
             "/feed.xml" => {
-                let item = "<item><title>One</title><link>one</link><pubDate>Mon, 06 Sep 2010 00:01:00 GMT</pubDate></item>";
+                let item =
+                    "<item><title>One</title><link>one</link><pubDate>Mon, 06 Sep 2010 00:01:00 GMT</pubDate></item>";
                 let paper = "<item><title>Paper</title><link>/paper</link></item>";
                 let rss = format!("<rss><channel><title>News</title>{item}{paper}</channel></rss>");
                 reply(stream, "text/xml", rss.as_bytes());

@@ -33,7 +33,7 @@ fn a_dead_host_is_held_and_tried_again_when_the_crawl_is() {
     let url = format!("http://{address}/page");
     let config = place.file("config.toml", IMPATIENT);
     let mut command = rhumb();
-    command.args(["crawl", "--json", &url, "--config"]).arg(&config).arg("--dir").arg(&place.dir);
+    command.args(["crawl", "--json", "--no-sitemaps", &url, "--config"]).arg(&config).arg("--dir").arg(&place.dir);
     let status = json(&run(&mut command), 1);
     assert_eq!(
         (&status["state"], &status["urls_waiting"], &status["urls_held"]),

@@ -9,9 +9,12 @@
 //! - `web`: TLS, HTTP/2, redirects, conditional requests, decoding, odd servers.
 //! - `hostile`: every mistake and attack of the hostile web at once, beside hosts that behave.
 //! - `wire`: the hostile web below HTTP: TLS, HTTP/2 and DNS, kind by kind.
+//! - `robots`: every way a site speaks to robots beside robots.txt, and which of them `explain` names.
 //! - `formats`: documents of all kinds, one of them added from outside.
+//! - `protocols`: local trees and other people's archives instead of the web; what no page can lead to.
 //! - `sitemaps`: what robots.txt names is fetched, read and followed, within bounds.
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
+//! - `export`: what other people's tools read out of an export; interrupted at any instant, refused in one line.
 //! - `bench`: the measurements of a crawl run to their end.
 //! - `conformance`: robots.txt, URLs and pages by the standards, through the command line.
 
@@ -20,11 +23,14 @@ mod cli;
 mod common;
 mod conformance;
 mod crash;
+mod export;
 mod formats;
 mod held;
 mod hostile;
 mod life_of_a_url;
 mod polite;
+mod protocols;
+mod robots;
 mod secrets;
 mod sitemaps;
 mod traps;

@@ -26,7 +26,9 @@ fn cookies_and_passwords_go_to_no_other_origin() {
     let settings = place.file("settings.toml", &settings);
     let dns = names.dns_addr().expect("DNS").to_string();
     let mut command = rhumb();
-    command.args(["crawl", "--json", "--scope", "domain", "--delay", "0s", "--dns", &dns, "--config"]).arg(settings);
+    command
+        .args(["crawl", "--json", "--no-sitemaps", "--scope", "domain", "--delay", "0s", "--dns", &dns, "--config"])
+        .arg(settings);
     let status = json(&run(command.arg("--dir").arg(&place.dir).arg(&home)), 0);
     assert_eq!(status["outcomes"]["redirect"], 1, "{status}");
 

@@ -54,7 +54,7 @@ fn host() -> (String, Heard) {
     })
 }
 
-fn crawl(origin: &str, place: &Place, settings: &str) -> serde_json::Value {
+fn crawl_with_sitemaps(origin: &str, place: &Place, settings: &str) -> serde_json::Value {
     let settings = place.file("settings.toml", settings);
     let mut command = rhumb();
     command
@@ -70,7 +70,7 @@ fn crawl(origin: &str, place: &Place, settings: &str) -> serde_json::Value {
 fn what_robots_txt_names_is_followed_within_bounds() {
     let (origin, heard) = host();
     let place = Place::new();
-    let status = crawl(&origin, &place, "");
+    let status = crawl_with_sitemaps(&origin, &place, "");
     let mut heard = heard.lock().expect("heard").clone();
     heard.sort();
     let expected = [
@@ -118,6 +118,6 @@ fn what_robots_txt_names_is_followed_within_bounds() {
 #[test]
 fn sitemaps_can_be_left_alone() {
     let (origin, heard) = host();
-    let status = crawl(&origin, &Place::new(), "[crawl]\nsitemaps = false\n");
+    let status = crawl_with_sitemaps(&origin, &Place::new(), "[crawl]\nsitemaps = false\n");
     assert_eq!((heard.lock().expect("heard").len(), &status["pages"]), (2, &1.into()), "robots.txt and the seed");
 }

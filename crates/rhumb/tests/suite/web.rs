@@ -10,14 +10,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use rhumb_core::outcome::Outcome;
-use rhumb_core::record::Record;
 use rhumb_core::visit::VisitRecord;
 use rhumb_sim::{Naming, Reply, Server, ServerConfig, Web, WebConfig};
 use serde_json::Value;
 
 use odd::{answer, answer_with, odd};
 
-use crate::common::{Place, crawl, ends, json, records, rhumb, run, run_within, serve};
+use crate::common::{Place, crawl, ends, json, rhumb, run, run_within, serve};
 
 const QUICK: [&str; 2] = ["--delay", "5ms"];
 
@@ -53,8 +52,7 @@ fn ends_of(place: &Place) -> BTreeMap<String, &'static str> {
 }
 
 fn visits(place: &Place) -> Vec<VisitRecord> {
-    let visit = |record| if let Record::Visited(v) = record { Some(*v) } else { None };
-    records(&place.dir).into_iter().filter_map(visit).collect()
+    crate::common::visits(&place.dir)
 }
 
 /// All records of the archive, unpacked.

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::url::Host;
 
 fn with(change: impl FnOnce(&mut NormalizeOptions)) -> Normalizer {
     let mut options = NormalizeOptions::default();
@@ -171,7 +172,7 @@ proptest! {
             if let Some(short) = normalizer.short_cut(&link, base) {
                 let long = normalizer.long_way(&link, base);
                 prop_assert_eq!(Ok(&short), long.as_ref(), "{}", link);
-                let indexed = Url::index(short.as_str().to_owned());
+                let indexed = Url::index(short.as_str().to_owned(), short.rules());
                 prop_assert_eq!(
                     (short.host_end, short.origin_end, short.path_end, short.port),
                     (indexed.host_end, indexed.origin_end, indexed.path_end, indexed.port)
@@ -236,4 +237,58 @@ fn link_cost() {
             .min();
         println!("{kind:>14}: {} ns/link", best.unwrap_or_default());
     }
+}
+
+static TOY: Scheme = Scheme { name: "toy-links", default_port: 7, needs_robots: false, open: false, ..scheme::HTTP };
+
+#[test]
+fn files_and_other_schemes() {
+    Scheme::register(&TOY).expect("a new scheme");
+    fn check(raw: &str, base: Option<&str>, expected: Result<&str, &str>) {
+        let normalizer = Normalizer::default();
+        let base = base.map(|base| normalizer.base(base, None).expect(base));
+        let found = normalizer.normalize(raw, base.as_ref());
+        assert_eq!(found.as_ref().map(Url::as_str).map_err(UrlError::name), expected, "{raw:?} against {base:?}");
+        if let Ok(url) = found {
+            assert_eq!(Url::parse(url.as_str()).as_ref(), Ok(&url), "again");
+            assert_eq!(Url::from_canonical(url.as_str()), Some(url.clone()), "read back");
+            let host = url.host();
+            assert_eq!(Host::from_canonical(host.as_str()).as_ref(), Some(&host));
+            assert_eq!((host.name(), host.port(), host.scheme()), (url.host_str(), url.port(), url.scheme()));
+        }
+    }
+    check("file:///a/b.html", None, Ok("file:///a/b.html"));
+    check("FILE:/a", None, Ok("file:///a"));
+    check("file://localhost/a/?q#f", None, Ok("file:///a/"));
+    check("file:///a//b/.././c%7e%e9 d", None, Ok("file:///a/c~%E9%20d"));
+    check("file:////a", None, Ok("file:///a"));
+    check("file:///", None, Ok("file:///"));
+    check("file:///a//", None, Ok("file:///a/"));
+    check("file://host/a", None, Err("host"));
+    check("c.html?x=1#y", Some("file:///a/b.html"), Ok("file:///a/c.html"));
+    check("../../../../etc/passwd", Some("file:///a/b/c.html"), Ok("file:///etc/passwd"));
+    check("//x/y", Some("file:///a/b"), Err("host"));
+    check("", Some("file:///a/b"), Ok("file:///a/b"));
+    check("http://x.example/", Some("file:///a/b"), Ok("http://x.example/"));
+    check("toy-links://h/", Some("file:///a/b"), Err("scheme"));
+    // The web names no file, however it is spelt.
+    for web in ["http://x.example/a", "https://x.example/"] {
+        check("file:///etc/passwd", Some(web), Err("scheme"));
+        check(" \tfi\nle:///etc/passwd", Some(web), Err("scheme"));
+        check("FILE:etc/passwd", Some(web), Err("scheme"));
+        check("toy-links://h/", Some(web), Err("scheme"));
+        let normalizer = Normalizer::default();
+        let base = normalizer.base(web, None).expect(web);
+        assert!(normalizer.base("file:///etc/", Some(&base)).is_err(), "as a base");
+    }
+    check("Toy-Links://HOST:7", None, Ok("toy-links://host/"));
+    check("toy-links://h:8/a/../b?utm_source=x&y=1#z", None, Ok("toy-links://h:8/b?y=1"));
+    check("/x", Some("toy-links://h/a/b"), Ok("toy-links://h/x"));
+    check("//g/x", Some("toy-links://h/a/b"), Ok("toy-links://g/x"));
+    check("c", Some("toy-links://h/a/b"), Ok("toy-links://h/a/c"));
+    check("http://w.example/", Some("toy-links://h/a/b"), Ok("http://w.example/"));
+    check("toy-links://h%41/", None, Err("host"));
+    check("toy-links:///x", None, Err("host"));
+    check("toy-links:x", None, Err("host"));
+    check("gopher://h/", None, Err("scheme"));
 }

@@ -1,7 +1,10 @@
 //! `rhumb bench`: figures of parts of the program, in processor time.
 
 mod crawl;
+mod export;
 mod frontier;
+mod labelled;
+mod near_dups;
 mod sieve;
 
 use std::path::Path;
@@ -31,6 +34,12 @@ pub fn run(command: &BenchCommand, as_json: bool) -> Result<Exit> {
         BenchCommand::Frontier { urls, hosts, visit_every, memory, dir } => with_directory(dir.as_deref(), |dir| {
             frontier::frontier(*urls, *hosts, *visit_every, memory.0 as usize, dir)
         })?,
+        BenchCommand::Export { hosts, pages, page_bytes, rounds, dir } => {
+            with_directory(dir.as_deref(), |dir| export::run(*hosts, *pages, page_bytes.0 as usize, *rounds, dir))?
+        }
+        BenchCommand::NearDups { pages, pairs, memory, dir } => {
+            with_directory(dir.as_deref(), |dir| near_dups::run(*pages, *pairs, memory.0 as usize, dir))?
+        }
         BenchCommand::Crawl(args) => return crawl::run(args, as_json),
         BenchCommand::CrawlOne { spec } => return crawl::run_one(spec),
     };

@@ -61,7 +61,7 @@ fn lasting(status: &Value) -> Vec<(&'static str, Value)> {
 #[test]
 fn interrupted_and_resumed() {
     let server = serve(web());
-    let truth = server.web().reachable(&[server.web().url(0, 0)], Scope::Any, "rhumb", true);
+    let truth = server.web().reachable(&[server.web().url(0, 0)], Scope::Any, "rhumb", false);
     for name in ["INT", "TERM"] {
         let place = Place::new();
         let child = started(&server, command(&server, &place.dir), 30);
@@ -93,7 +93,7 @@ fn a_signal_in_the_first_moment() {
         assert!(matches!(output.status.code(), None | Some(4)), "{} after {wait_ms} ms: {stderr}", output.status);
     }
     json(&run(&mut command(&server, &place.dir)), 0);
-    let truth = server.web().reachable(&[server.web().url(0, 0)], Scope::Any, "rhumb", true);
+    let truth = server.web().reachable(&[server.web().url(0, 0)], Scope::Any, "rhumb", false);
     assert_eq!(Facts::read(&place.dir).expect("a sound log").pages, truth.pages);
 }
 
@@ -121,7 +121,7 @@ fn looking_at_a_dead_crawl_touches_nothing() {
     let resumed = json(&run(rhumb().args(["crawl", "--json", "--max-time", "0s", "--dir"]).arg(&copy.dir)), 0);
     assert_eq!(lasting(&looked), lasting(&resumed), "what `status` says is what a resume finds");
     json(&run(&mut command(&server, &place.dir)), 0);
-    let truth = server.web().reachable(&[server.web().url(0, 0)], Scope::Any, "rhumb", true);
+    let truth = server.web().reachable(&[server.web().url(0, 0)], Scope::Any, "rhumb", false);
     assert_eq!(Facts::read(&place.dir).expect("a sound log").pages, truth.pages);
 }
 
@@ -163,7 +163,7 @@ fn a_running_crawl_answers_and_is_left_alone() {
     assert_eq!(after, before, "the second crawl touches nothing");
 
     json(&ended(child, Duration::from_secs(60)), 0);
-    let truth = server.web().reachable(&[server.web().url(0, 0)], Scope::Any, "rhumb", true);
+    let truth = server.web().reachable(&[server.web().url(0, 0)], Scope::Any, "rhumb", false);
     assert_eq!(Facts::read(&dir).expect("a sound log").pages, truth.pages);
     assert_eq!(json(&status_of(&dir), 0)["state"], "finished");
 }

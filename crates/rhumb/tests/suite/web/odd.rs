@@ -162,7 +162,7 @@ fn misbehaving_servers_do_not_stop_a_crawl() {
         .collect();
     let place = Place::new();
     let mut command = rhumb();
-    command.args(["crawl", "--json"]).arg("--dir").arg(&place.dir);
+    command.args(["crawl", "--json", "--no-sitemaps"]).arg("--dir").arg(&place.dir);
     for (url, ..) in &hosts {
         command.arg(format!("{}/", url.rsplit_once('/').expect("a path").0));
     }
@@ -196,7 +196,10 @@ fn a_connection_that_the_server_closed_meanwhile_costs_nothing() {
     });
     let place = Place::new();
     let mut command = rhumb();
-    command.args(["crawl", "--json", "--delay", "30ms", &format!("{origin}/")]).arg("--dir").arg(&place.dir);
+    command
+        .args(["crawl", "--json", "--no-sitemaps", "--delay", "30ms", &format!("{origin}/")])
+        .arg("--dir")
+        .arg(&place.dir);
     let status = json(&run(&mut command), 0);
     assert_eq!((&status["pages"], &status["retries"]), (&9.into(), &0.into()), "{status}");
     assert_eq!(heard.lock().expect("heard").len(), 10, "each once");
@@ -214,7 +217,10 @@ fn a_goodbye_on_an_idle_connection_is_no_answer() {
     });
     let place = Place::new();
     let mut command = rhumb();
-    command.args(["crawl", "--json", "--delay", "30ms", &format!("{origin}/")]).arg("--dir").arg(&place.dir);
+    command
+        .args(["crawl", "--json", "--no-sitemaps", "--delay", "30ms", &format!("{origin}/")])
+        .arg("--dir")
+        .arg(&place.dir);
     let status = json(&run(&mut command), 0);
     assert_eq!((&status["pages"], &status["retries"]), (&3.into(), &0.into()), "{status}");
 }
@@ -241,7 +247,7 @@ fn a_silent_server_is_not_asked_twice_in_a_row() {
     });
     let place = Place::new();
     let mut command = rhumb();
-    command.args(["crawl", "--json", &url]).arg("--dir").arg(&place.dir);
+    command.args(["crawl", "--json", "--no-sitemaps", &url]).arg("--dir").arg(&place.dir);
     let config = format!("{IMPATIENT}{STRICT}").replace("attempts = 2", "attempts = 1");
     json(&run(with_config(&mut command, &place, &config)), 1);
     assert_eq!(*heard.lock().expect("heard"), ["/robots.txt", "/"]);

@@ -2,6 +2,7 @@
 
 mod crawl;
 mod frontier;
+mod main_text;
 mod sieve;
 
 use std::path::Path;
@@ -31,6 +32,8 @@ pub fn run(command: &BenchCommand, as_json: bool) -> Result<Exit> {
         BenchCommand::Frontier { urls, hosts, visit_every, memory, dir } => with_directory(dir.as_deref(), |dir| {
             frontier::frontier(*urls, *hosts, *visit_every, memory.0 as usize, dir)
         })?,
+        BenchCommand::MainText { dir: Some(dir), .. } => main_text::of_directory(dir)?,
+        BenchCommand::MainText { dir: None, hosts, pages } => main_text::of_synthetic_web(*hosts, *pages)?,
         BenchCommand::Crawl(args) => return crawl::run(args, as_json),
         BenchCommand::CrawlOne { spec } => return crawl::run_one(spec),
     };

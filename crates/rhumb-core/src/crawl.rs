@@ -19,7 +19,7 @@ use crate::handover::Batch;
 use crate::outcome::Outcome;
 use crate::priority::Prioritizer;
 use crate::record::Record;
-use crate::seen::ContentSeen;
+use crate::seen::Archived;
 use crate::sieve::{FingerprintSet, Offered, Sieve, SieveConfig, SieveDone, SieveWork};
 use crate::sitemap::{Hint, SITEMAPS_MAX, SitemapLevel};
 use crate::url::{Fingerprint, Url};
@@ -134,7 +134,7 @@ pub struct Crawl {
     /// Which URLs are known.
     pub sieve: Sieve,
     /// Which bodies are known; shared with whoever archives pages.
-    pub seen: Arc<Mutex<ContentSeen>>,
+    pub seen: Arc<Mutex<Archived>>,
     /// Counts.
     pub totals: Totals,
     /// The archive is committed up to here.
@@ -160,7 +160,7 @@ impl Crawl {
         Ok(Crawl {
             frontier: Frontier::new(disk.clone(), config.frontier.clone(), config.prioritizer.clone(), config.seed)?,
             sieve: Sieve::new(disk, config.sieve.clone())?,
-            seen: Arc::new(Mutex::new(ContentSeen::new(config.seen_bytes_max))),
+            seen: Arc::new(Mutex::new(Archived::new(config.seen_bytes_max))),
             totals: Totals::default(),
             archive_end: ArchiveEnd::default(),
             index_end: ArchiveEnd::default(),

@@ -11,6 +11,7 @@ use rhumb_store::codec::{Malformed, Put, Take};
 use crate::frontier::Hold;
 use crate::outcome::Outcome;
 use crate::page::{Directives, Rel};
+use crate::seen::Content;
 use crate::sitemap::Hint;
 use crate::traps::RuleChange;
 use crate::url::{Fingerprint, Host, Url};
@@ -158,6 +159,7 @@ const FIELD_CANONICAL: u8 = 2;
 const FIELD_LANGUAGE: u8 = 3;
 const FIELD_TEXT_KEPT: u8 = 4;
 const FIELD_HINTS: u8 = 5;
+const FIELD_CONTENT: u8 = 6;
 
 /// Bits of a link beside its kind.
 const NOFOLLOW: u8 = 16;
@@ -261,6 +263,11 @@ fn put_fields(visit: &VisitRecord, into: &mut Vec<u8>) {
     if let Some(text) = &visit.text_kept {
         put(FIELD_TEXT_KEPT, text.as_bytes());
     }
+    if let Some(content) = &visit.content {
+        let mut bytes = Vec::with_capacity(64);
+        content.put(&mut bytes);
+        put(FIELD_CONTENT, &bytes);
+    }
     let mut hints = Vec::new();
     let mut last = 0;
     for (i, link) in visit.links.iter().enumerate().filter(|(_, l)| l.hint != Hint::default()) {
@@ -286,6 +293,7 @@ fn take_fields(from: &mut Take<'_>, visit: &mut VisitRecord) -> Result<(), Malfo
             }
             FIELD_LANGUAGE => visit.language = text()?.into(),
             FIELD_TEXT_KEPT => visit.text_kept = Some(text()?.into()),
+            FIELD_CONTENT => visit.content = Some(Content::take(&mut Take::new(bytes))?),
             FIELD_HINTS => {
                 let mut hints = Take::new(bytes);
                 let mut at = 0;

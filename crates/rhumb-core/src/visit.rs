@@ -9,6 +9,7 @@ use rhumb_store::codec::{Malformed, Put, Take};
 
 use crate::outcome::Outcome;
 use crate::page::{self, Directives, Rel};
+use crate::seen::{Content, Known};
 use crate::sitemap::{Hint, SitemapLevel};
 use crate::url::{Host, Url};
 
@@ -31,6 +32,8 @@ pub struct Entry {
     pub validators: Validators,
     /// What the sitemap or feed that lists it says of it.
     pub hint: Hint,
+    /// What it said when it was last here, so that this can be forgotten when it says something else (SPEC C8).
+    pub known: Option<Box<Known>>,
 }
 
 /// `ETag` and `Last-Modified` of an earlier response.
@@ -78,15 +81,25 @@ const VALIDATORS: u8 = 2;
 /// No sitemap has these bits: the level and more flags come in the next byte.
 const MORE: u8 = 0xf0;
 const HINT: u8 = 1;
+const KNOWN: u8 = 2;
 
-/// The first bytes of an entry: its flags.
-fn put_flags(into: &mut Vec<u8>, low: u8, sitemap: Option<SitemapLevel>, hint: Hint) {
+/// The first bytes of an entry: its flags, and what they announce.
+fn put_flags(into: &mut Vec<u8>, low: u8, sitemap: Option<SitemapLevel>, hint: Hint, known: Option<&Known>) {
     let level = SitemapLevel::to_bits(sitemap);
-    if hint == Hint::default() {
+    let hinted = hint != Hint::default();
+    if !hinted && known.is_none() {
         into.put_u8(low | level);
-    } else {
-        into.extend_from_slice(&[low | MORE, level | HINT]);
+        return;
+    }
+    into.extend_from_slice(&[
+        low | MORE,
+        level | if hinted { HINT } else { 0 } | if known.is_some() { KNOWN } else { 0 },
+    ]);
+    if hinted {
         hint.put(into);
+    }
+    if let Some(known) = known {
+        known.put(into);
     }
 }
 
@@ -102,13 +115,14 @@ impl Entry {
             sitemap: None,
             validators: Validators::default(),
             hint: Hint::default(),
+            known: None,
         }
     }
 
     /// Appends the entry's bytes; the URL comes last and fills the rest.
     pub fn put(&self, into: &mut Vec<u8>) {
         let validators = if self.validators.is_empty() { 0 } else { VALIDATORS };
-        put_flags(into, if self.seed { SEED } else { 0 } | validators, self.sitemap, self.hint);
+        put_flags(into, if self.seed { SEED } else { 0 } | validators, self.sitemap, self.hint, self.known.as_deref());
         into.put_u64(u64::from(self.depth));
         into.put_u8(self.attempt);
         into.put_u8(self.redirects);
@@ -127,7 +141,7 @@ impl Entry {
         hint: Hint,
         into: &mut Vec<u8>,
     ) {
-        put_flags(into, if seed { SEED } else { 0 }, sitemap, hint);
+        put_flags(into, if seed { SEED } else { 0 }, sitemap, hint, None);
         into.put_u64(u64::from(depth));
         into.extend_from_slice(&[0, redirects]);
     }
@@ -145,13 +159,14 @@ impl Entry {
         let flags = take.u8()?;
         let more = if flags & !(SEED | VALIDATORS) == MORE { take.u8()? } else { 0 };
         let hint = if more & HINT != 0 { Hint::take(&mut take)? } else { Hint::default() };
+        let known = if more & KNOWN != 0 { Some(Box::new(Known::take(&mut take)?)) } else { None };
         let depth = take.u32()?;
         let (attempt, redirects) = (take.u8()?, take.u8()?);
         let validators = if flags & VALIDATORS != 0 { Validators::take(&mut take)? } else { Validators::default() };
         let url = std::str::from_utf8(take.rest()).map_err(|_| Malformed("a waiting URL is not UTF-8"))?;
         let url = Url::from_canonical(url).ok_or(Malformed("a waiting URL is not canonical"))?;
         let sitemap = SitemapLevel::from_bits(flags).or(SitemapLevel::from_bits(more));
-        Ok(Entry { url, depth, attempt, redirects, seed: flags & SEED != 0, sitemap, validators, hint })
+        Ok(Entry { url, depth, attempt, redirects, seed: flags & SEED != 0, sitemap, validators, hint, known })
     }
 }
 
@@ -299,6 +314,8 @@ pub struct VisitRecord {
     pub digest: Option<[u8; 20]>,
     /// Fingerprint of a page's decoded body.
     pub fingerprint: u64,
+    /// What its text says, for the content-seen test; nothing if it has no words.
+    pub content: Option<Content>,
     /// What the page and its server ask of robots.
     pub directives: Directives,
     /// The page's preferred address, if it is another: its own word, or its server's.
@@ -345,6 +362,7 @@ impl VisitRecord {
             validators: Validators::default(),
             digest: None,
             fingerprint: 0,
+            content: None,
             directives: Directives::default(),
             canonical: None,
             language: "".into(),

@@ -34,7 +34,7 @@ use crate::clock::{Anchor, Clock};
 use crate::dns::{Answer, DnsError, Resolver};
 use crate::fetch::budget::{self, PageBudget};
 use crate::fetch::{Fetcher, tls};
-use crate::pipeline::{Finished, Tools};
+use crate::pipeline::{self, Finished, Tools};
 use crate::protocol::Protocols;
 use crate::recover;
 use crate::settings::Settings;
@@ -618,6 +618,7 @@ impl Engine {
         let large_bytes = 3 * fetch.body_bytes_max + self.settings.decode.decoded_bytes_max;
         let (large, rest) = budget::split(self.settings.page_bytes_max, large_bytes, self.settings.threads);
         let (large, budget) = (Arc::new(Semaphore::new(large)), PageBudget::new(rest));
+        let slow = Arc::new(Semaphore::new(pipeline::SLOW_AT_ONCE));
         let fetcher = || {
             let fetcher = Fetcher::new(fetch.clone(), &self.settings.agent, guard.clone(), tls.clone());
             let fetcher = fetcher.with_budget(budget.clone());
@@ -640,6 +641,7 @@ impl Engine {
             scratch: Mutex::default(),
             ids: Mutex::new(RecordIds::new(record_seed(number), 0)),
             large: large.clone(),
+            slow: slow.clone(),
             stages: self.settings.stages,
         };
         let mut shards = vec![Shard::here(tools(0), events.clone())];

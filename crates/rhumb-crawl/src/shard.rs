@@ -6,6 +6,7 @@
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rhumb_core::url::Host;
 use rhumb_core::visit::Visit;
@@ -40,9 +41,11 @@ impl Shard {
         let (commands, inbox) = unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let name = format!("shard-{number}");
-        let thread = std::thread::Builder::new()
-            .name(name)
-            .spawn(move || runtime.block_on(serve(inbox, Arc::new(tools), events)))?;
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            runtime.block_on(serve(inbox, Arc::new(tools), events));
+            // Blocking work of abandoned visits must not hold the process.
+            runtime.shutdown_timeout(Duration::from_secs(1));
+        })?;
         Ok(Shard { commands, thread: Some(thread) })
     }
 

@@ -4,18 +4,21 @@
 //!
 //! Input: a byte that chooses; then (0) the body of a checkpoint, (1) a run's index offset and file, (2) keys for a run, (3) a
 //! segment's length and bytes, and a queue's part of a checkpoint, (4) a table's run, (5) a spool's part of a checkpoint, (6) a
-//! checkpoint file.
+//! checkpoint file; the same from 7 on, except (200) a page's content, (201) how much of the rest is blocks, and a file of rows, (202) the part of a
+//! checkpoint that is about known pages, over a level made of such a file.
 
 use std::sync::Arc;
 
 use rhumb_core::crawl::{Crawl, CrawlConfig};
 use rhumb_core::frontier::FrontierConfig;
 use rhumb_core::priority::Prioritizer;
+use rhumb_core::seen::{Content, PageRef, Seen, SeenConfig, similarity};
 use rhumb_core::sieve::SieveConfig;
 use rhumb_store::checkpoint::{self, Found};
 use rhumb_store::codec::{Put, Take};
 use rhumb_store::disk::Disk;
 use rhumb_store::fifo::{self, Fifo, FifoDisk};
+use rhumb_store::rows::Rows;
 use rhumb_store::runs::{BLOCK_KEYS, Run, RunWriter};
 use rhumb_store::spool::{Picker, Spool};
 use rhumb_store::table::{Table, TableConfig};
@@ -25,6 +28,15 @@ use crate::{byte, disk};
 /// See the input: every reader gives an error or something that can be used.
 pub fn run(data: &[u8]) {
     let (choice, data) = byte(data);
+    match choice {
+        200 => content(data),
+        201 => drop(rows(data)),
+        202 => known_pages(data),
+        _ => state(choice, data),
+    }
+}
+
+fn state(choice: u8, data: &[u8]) {
     match choice % 7 {
         0 => body(data),
         1 => foreign_run(data),
@@ -236,6 +248,88 @@ fn spool(data: &[u8]) {
             let _ = picker.entry(place).map(<[u8]>::len);
         }
     }
+}
+
+/// What is understood is written as it was.
+fn content(data: &[u8]) {
+    let mut from = Take::new(data);
+    let Ok(content) = Content::take(&mut from) else { return };
+    let mut written = Vec::new();
+    content.put(&mut written);
+    assert_eq!(written, data[..data.len() - from.rest().len()]);
+    if let Some(sketch) = &content.sketch {
+        assert!(similarity(sketch, sketch) > 0.999);
+    }
+}
+
+const LEVEL: &str = "state/seen/00000001";
+const ROW_BYTES: usize = 43;
+
+/// Any file of rows whose checksums are right: an error, or rows.
+fn rows(data: &[u8]) -> Option<(Arc<dyn Disk>, u64)> {
+    let (&[low, high], rest) = data.split_first_chunk::<2>()?;
+    let blocks_end = usize::from(u16::from_le_bytes([low, high])) % (rest.len() + 1);
+    let (blocks, index) = rest.split_at(blocks_end);
+    let mut index = index[..index.len() / 24 * 24].to_vec();
+    let mut file = b"rhumbrow\x01\0".to_vec();
+    file.extend_from_slice(&[ROW_BYTES as u8, 0, 0, 0, 0, 0]);
+    file.extend_from_slice(blocks);
+    let places: Vec<usize> = index.chunks(24).map(|e| word(&e[8..]) as usize % (file.len() + 1)).collect();
+    for (i, entry) in index.chunks_mut(24).enumerate() {
+        let end = places.get(i + 1).copied().unwrap_or(file.len());
+        let bytes = file.get(places[i]..end).unwrap_or_default();
+        entry[8..16].copy_from_slice(&(places[i] as u64).to_le_bytes());
+        entry[20..].copy_from_slice(&crc32fast::hash(bytes).to_le_bytes());
+    }
+    let count: u64 = index.chunks(24).map(|e| u64::from(u16::from_le_bytes([e[16], e[17]]))).sum();
+    let crc = crc32fast::hash(&[&file[..16], &index].concat());
+    let at = file.len() as u64;
+    file.extend_from_slice(&index);
+    for n in [at, index.len() as u64 / 24, count] {
+        file.extend_from_slice(&n.to_le_bytes());
+    }
+    file.extend_from_slice(&crc.to_le_bytes());
+    file.extend_from_slice(b"rhumbrow");
+    let disk = disk();
+    let name = format!("{LEVEL}.row");
+    put(&*disk, &name, &file);
+    let rows = Rows::open(&*disk, &name, ROW_BYTES).map(Arc::new).ok()?;
+    let mut reader = rows.reader();
+    for n in (0..rows.len()).chain((0..rows.len()).rev().step_by(3)) {
+        if let Ok(row) = reader.get(n) {
+            assert!(row.bytes.len() == ROW_BYTES && row.link.is_none_or(|l| l <= row.id));
+        }
+    }
+    assert!(reader.get(rows.len()).is_err());
+    Some((disk, rows.len()))
+}
+
+/// Known pages from a checkpoint, over a level of any rows: they can be saved and loaded again, and asked, with an answer or an error.
+fn known_pages(data: &[u8]) {
+    let (part, level) = data.split_at(data.len() / 2);
+    let (disk, count) = rows(level).unwrap_or_else(|| (disk(), 0));
+    let texts: Vec<String> = (0..8).map(|n| format!("a page about {n} and five more words")).collect();
+    let contents: Vec<Content> = texts.iter().filter_map(|t| Content::of(t)).collect();
+    let mut keys: Vec<u64> = contents.iter().flat_map(|c| c.sketch.iter().flat_map(|s| s.keys)).collect();
+    keys.iter_mut().zip(0..).for_each(|(key, n)| *key = (*key << 28) | (n % (count + 2)));
+    keys.sort_unstable();
+    keys.dedup();
+    for (end, keys) in [("key", &keys[..]), ("del", &[1, 2, 77])] {
+        let mut writer = RunWriter::create(&*disk, &format!("{LEVEL}.{end}")).expect("memory");
+        keys.iter().for_each(|&key| writer.push(key).expect("memory"));
+        writer.finish().expect("memory");
+    }
+    let config = SeenConfig { batch_pages_max: 4, memory_pages_max: 6, recent_max: 8 };
+    let Ok(mut seen) = Seen::load(disk.clone(), config.clone(), &mut Take::new(part)) else { return };
+    let mut saved = Vec::new();
+    seen.save(&mut saved);
+    let again = Seen::load(disk, config, &mut Take::new(&saved)).expect("what was saved is loaded again");
+    assert_eq!((again.len(), again.has_found()), (seen.len(), seen.has_found()));
+    for (n, content) in contents.iter().enumerate() {
+        seen.offer(PageRef(u64::MAX - 100 + n as u64), content);
+    }
+    seen.delete(PageRef(3), &contents[0]);
+    let _ = seen.flush();
 }
 
 fn word(bytes: &[u8]) -> u64 {

@@ -1,7 +1,7 @@
 //! Keeps bytes: the visit log, disk queues, sorted runs, the page archive, checkpoints.
 //!
 //! Everything durable goes through the small [`disk::Disk`] trait. Nothing here knows what a URL is.
-//! Read [`log`] first (the crawl's truth), then [`fifo`], [`runs`], [`spool`] and [`table`] (what folds over it keep
+//! Read [`log`] first (the crawl's truth), then [`fifo`], [`runs`], [`rows`], [`spool`] and [`table`] (what folds over it keep
 //! on disk), [`checkpoint`], and [`archive`] with [`warc`] (where pages lie).
 //! [`verify`] reads them all.
 
@@ -12,6 +12,7 @@ pub mod disk;
 pub mod error;
 pub mod fifo;
 pub mod log;
+pub mod rows;
 pub mod runs;
 pub mod spool;
 pub mod table;

@@ -116,10 +116,23 @@ pub enum Command {
         #[arg(long)]
         markdown: bool,
     },
-    /// Show what a sitemap says: XML, plain text, RSS or Atom, gzip or not.
+    /// Show what a sitemap or feed lists: XML, plain text, RSS, Atom or JSON Feed, gzip or not.
     Sitemap {
         /// The sitemap; - for standard input.
         file: PathBuf,
+        /// The file's URL, which addresses in a feed may be relative to.
+        #[arg(long, value_name = "URL")]
+        base: Option<String>,
+    },
+    /// Read a PDF from standard input, within bounds; what the crawler starts for each.
+    #[command(hide = true)]
+    PdfText {
+        /// Memory that may be had, in bytes.
+        #[arg(long)]
+        memory: u64,
+        /// Processor time that may be had, in seconds.
+        #[arg(long)]
+        time: u64,
     },
     /// Look into WARC files.
     Warc {
@@ -563,6 +576,21 @@ pub enum BenchCommand {
         #[arg(long, default_value = "192MiB")]
         memory: Size,
         /// Where to put the runs [default: a temporary directory]
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
+    /// Near-duplicates: what is found of a labelled set, the cost of a sketch, look-ups among many pages.
+    NearDups {
+        /// Pages of the set that look-ups are measured in.
+        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..))]
+        pages: u64,
+        /// Pairs of each kind in the labelled set.
+        #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(10..))]
+        pairs: u64,
+        /// Memory for what is not yet on disk, batches and indices.
+        #[arg(long, default_value = "32MiB")]
+        memory: Size,
+        /// Where to put the set of pages [default: a temporary directory]
         #[arg(long)]
         dir: Option<PathBuf>,
     },

@@ -7,6 +7,7 @@ mod demo;
 mod explain;
 mod export;
 mod fetch;
+mod pdf;
 mod rebuild;
 mod sim;
 mod status;
@@ -42,7 +43,8 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Parse { file, base, content_type, markdown } => {
             tools::parse(&file, &base, content_type.as_deref(), markdown, json)
         }
-        Command::Sitemap { file } => tools::sitemap(&file, json),
+        Command::Sitemap { file, base } => tools::sitemap(&file, base.as_deref(), json),
+        Command::PdfText { memory, time } => pdf::run(memory, time),
         Command::Warc { command } => warc::run(&command, json),
         Command::Fetch(args) => fetch::run(&args, json),
         Command::Dns { name, dns } => fetch::dns(&name, dns, json),

@@ -2,7 +2,9 @@
 
 mod crawl;
 mod frontier;
+mod labelled;
 mod main_text;
+mod near_dups;
 mod sieve;
 
 use std::path::Path;
@@ -34,6 +36,9 @@ pub fn run(command: &BenchCommand, as_json: bool) -> Result<Exit> {
         })?,
         BenchCommand::MainText { dir: Some(dir), .. } => main_text::of_directory(dir)?,
         BenchCommand::MainText { dir: None, hosts, pages } => main_text::of_synthetic_web(*hosts, *pages)?,
+        BenchCommand::NearDups { pages, pairs, memory, dir } => {
+            with_directory(dir.as_deref(), |dir| near_dups::run(*pages, *pairs, memory.0 as usize, dir))?
+        }
         BenchCommand::Crawl(args) => return crawl::run(args, as_json),
         BenchCommand::CrawlOne { spec } => return crawl::run_one(spec),
     };

@@ -1,7 +1,7 @@
-//! Content seen: whether the same bytes were archived before, so that they are not stored twice (SPEC C8).
+//! Which bodies are archived already, so that the same bytes are not stored twice: a WARC revisit record points to the first.
 //!
 //! A bounded memory of body digests and where each was first met. Forgetting the oldest is harmless: the
-//! body is then archived once more.
+//! body is then archived once more. That is about bytes; what a page says is told by `sketch.rs` and `store.rs`.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -24,7 +24,7 @@ pub struct First {
 
 /// See the module's header.
 #[derive(Debug, Default)]
-pub struct ContentSeen {
+pub struct Archived {
     by_digest: HashMap<u64, First, BuildHasherDefault<AsIs>>,
     order: VecDeque<u64>,
     bytes: usize,
@@ -36,10 +36,10 @@ const BODY_BYTES_MIN: u64 = 64;
 /// What one entry costs beside its URL.
 const ENTRY_BYTES: usize = 80;
 
-impl ContentSeen {
+impl Archived {
     /// A memory of at most `bytes_max` bytes.
-    pub fn new(bytes_max: usize) -> ContentSeen {
-        ContentSeen { bytes_max, ..ContentSeen::default() }
+    pub fn new(bytes_max: usize) -> Archived {
+        Archived { bytes_max, ..Archived::default() }
     }
 
     /// Where this body was archived first, if that is remembered.
@@ -82,7 +82,7 @@ impl ContentSeen {
         }
     }
 
-    /// Reads what [`ContentSeen::save`] wrote.
+    /// Reads what [`Archived::save`] wrote.
     pub fn load(&mut self, from: &mut Take<'_>) -> Result<(), Malformed> {
         for _ in 0..from.u64()? {
             let digest = from.raw(20)?.try_into().map_err(|_| Malformed("half a digest"))?;
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn the_first_is_kept_and_memory_is_bounded() {
         let digest = |n: u8| [n; 20];
-        let mut seen = ContentSeen::new(10 * (ENTRY_BYTES + 1));
+        let mut seen = Archived::new(10 * (ENTRY_BYTES + 1));
         seen.remember(digest(0), "a", Timestamp(1), 1000);
         seen.remember(digest(0), "b", Timestamp(2), 1000);
         seen.remember(digest(99), "small", Timestamp(2), 3);
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(seen.check(&digest(99)), None);
         let mut bytes = Vec::new();
         seen.save(&mut bytes);
-        let mut again = ContentSeen::new(10 * (ENTRY_BYTES + 1));
+        let mut again = Archived::new(10 * (ENTRY_BYTES + 1));
         again.load(&mut Take::new(&bytes)).expect("load");
         assert_eq!(again.check(&digest(0)), seen.check(&digest(0)));
         (1..=10).for_each(|n| seen.remember(digest(n), "x", Timestamp(3), 1000));

@@ -18,7 +18,7 @@ HOSTS  ?= 1000000
 # bash has a SECONDS of its own, which reaches us from nowhere but the command line.
 FUZZ_SECONDS = $(if $(filter command line,$(origin SECONDS)),$(SECONDS),600)
 
-.PHONY: help test tidy ci fmt clippy doc deny sim sim-smoke kill hostile faults flips tools fuzz fuzz-smoke bench-peers bench-sizes bench-scale clean
+.PHONY: help test tidy ci fmt clippy doc deny sim sim-smoke kill export-kill hostile faults flips tools fuzz fuzz-smoke bench-peers bench-sizes bench-scale clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,10 @@ kill: .venv/installed ## the long kill matrix: KILLS (200) instants from SEED (t
 	@echo "RHUMB_KILLS=$(KILLS) RHUMB_SEED=$(SEED)"
 	RHUMB_KILLS=$(KILLS) RHUMB_SEED=$(SEED) tests/run.sh --test suite crash
 
+export-kill: .venv/installed ## exports killed at KILLS (200) instants each from SEED (the clock), byte by byte the same in the end
+	@echo "RHUMB_KILLS=$(KILLS) RHUMB_SEED=$(SEED)"
+	NEXTEST_PROFILE=long RHUMB_KILLS=$(KILLS) RHUMB_SEED=$(SEED) tests/run.sh --test suite export::interrupted::killed
+
 faults: .venv/installed ## the long fault matrix: every single write and look failing, a minute of SIGSTOP, and make flips
 	@echo "RHUMB_FLIPS=$(FLIPS) RHUMB_SEED=$(SEED)"
 	NEXTEST_PROFILE=long RHUMB_FULL=1 RHUMB_STOP_SECONDS=60 RHUMB_FLIPS=$(FLIPS) RHUMB_SEED=$(SEED) tests/run.sh --test suite crash
@@ -122,7 +126,7 @@ clean: ## remove what was built and installed here
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "installing python3-venv (apt)"; apt-get update -qq && apt-get install -y -qq python3-venv; }
 	@ls /usr/lib*/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || { echo "installing faketime (apt)"; \
 	  { apt-get update -qq && apt-get install -y -qq faketime; } >/dev/null 2>&1 || echo "faketime cannot be installed: the clock is not set in tests"; }
-	@echo "installing warcio and cdxj-indexer into .venv (pip)"
+	@echo "installing warcio, cdxj-indexer, pyarrow, DuckDB, py-wacz and pywb into .venv (pip)"
 	@rm -rf .venv && $(PYTHON) -m venv .venv
 	@.venv/bin/pip install -q --disable-pip-version-check -r tests/requirements.txt
 	@touch $@

@@ -18,6 +18,7 @@ use crate::frontier::{Frontier, FrontierConfig, Next};
 use crate::handover::Batch;
 use crate::outcome::Outcome;
 use crate::priority::Prioritizer;
+use crate::reading::Readings;
 use crate::record::Record;
 use crate::seen::Archived;
 use crate::sieve::{FingerprintSet, Offered, Sieve, SieveConfig, SieveDone, SieveWork};
@@ -147,6 +148,8 @@ pub struct Crawl {
     pub last_alive: Timestamp,
     /// URLs the user named: they open the scope.
     pub seeds: Vec<Url>,
+    /// Sources that others filled, if the crawl reads instead of fetching.
+    pub readings: Readings,
     /// Where seeds redirect to: they open the scope too, but are the web's word, not the user's.
     pub leads: Vec<Url>,
     seed_keys: FingerprintSet,
@@ -169,6 +172,7 @@ impl Crawl {
             seeds: Vec::new(),
             leads: Vec::new(),
             seed_keys: FingerprintSet::default(),
+            readings: Readings::default(),
             redirects_max: config.redirects_max,
             works_elsewhere: false,
         })
@@ -204,9 +208,13 @@ impl Crawl {
             }
             Record::Visited(visit) => self.fold_visit(visit, found)?,
             Record::Rule(change, at) => self.frontier.traps.apply(change, *at),
+            Record::Read(reading, _) => self.readings.set(reading),
         }
         self.position = position;
-        self.last_alive = self.last_alive.max(record.at());
+        // What others fetched was long ago, or says that it will be: that is no sign of life.
+        if !matches!(record, Record::Visited(_)) || self.readings.is_empty() {
+            self.last_alive = self.last_alive.max(record.at());
+        }
         Ok(())
     }
 
@@ -217,8 +225,12 @@ impl Crawl {
     }
 
     fn fold_visit(&mut self, visit: &VisitRecord, found: &mut Batch) -> Result<()> {
-        self.frontier.finish(visit)?;
-        self.totals.visits += u64::from(visit.contacted());
+        // What was read from a source concerns no host.
+        let read = self.readings.count_visit();
+        if !read {
+            self.frontier.finish(visit)?;
+        }
+        self.totals.visits += u64::from(!read && visit.contacted());
         self.totals.bytes += visit.wire_bytes;
         if let Some(archived) = visit.archived {
             self.archive_end = self.archive_end.max(archived.end());
@@ -397,6 +409,9 @@ impl Crawl {
         self.seen.lock().expect("nobody panics while remembering content").save(&mut into);
         self.sieve.save(&mut into, &mut unsynced);
         self.frontier.save(&mut into, &mut unsynced)?;
+        if !self.readings.is_empty() {
+            self.readings.save(&mut into);
+        }
         let mut garbage = self.sieve.take_garbage();
         garbage.append(&mut self.frontier.take_garbage());
         Ok(Saved { body: into, unsynced, garbage })
@@ -411,6 +426,9 @@ impl Crawl {
         crawl.seen.lock().expect("nobody panics while remembering content").load(&mut from).map_err(malformed)?;
         crawl.sieve = Sieve::load(disk, config.sieve.clone(), &mut from)?;
         crawl.frontier.load(&mut from)?;
+        if !from.is_empty() {
+            crawl.readings = Readings::load(&mut from).map_err(malformed)?;
+        }
         Ok(crawl)
     }
 

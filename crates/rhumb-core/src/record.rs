@@ -11,6 +11,7 @@ use rhumb_store::codec::{Malformed, Put, Take};
 use crate::frontier::Hold;
 use crate::outcome::Outcome;
 use crate::page::{Directives, Rel};
+use crate::reading::Reading;
 use crate::seen::Content;
 use crate::sitemap::Hint;
 use crate::traps::RuleChange;
@@ -53,6 +54,8 @@ pub enum Record {
         /// Why, since when, until when.
         hold: Hold,
     },
+    /// How far a source was read that others filled.
+    Read(Reading, Timestamp),
     /// The process was alive.
     Alive(Timestamp),
     /// The process ended in order; nothing was in flight.
@@ -75,6 +78,7 @@ impl Record {
             Record::Dropped { .. } => 5,
             Record::Alive(_) => 6,
             Record::Rule(..) => 9,
+            Record::Read(..) => 11,
             Record::Closed { .. } => 7,
             Record::Held { .. } => 8,
         }
@@ -83,7 +87,7 @@ impl Record {
     /// When it happened.
     pub fn at(&self) -> Timestamp {
         match self {
-            Record::Rule(_, at) => *at,
+            Record::Rule(_, at) | Record::Read(_, at) => *at,
             Record::Opened(at) | Record::Alive(at) | Record::Closed { at, .. } | Record::Seed(_, at) => *at,
             Record::Issued { at, .. } | Record::Dropped { at, .. } => *at,
             Record::Visited(v) => v.ended,
@@ -108,6 +112,7 @@ impl Record {
             }
             Record::Visited(visit) => put_visit(visit, into),
             Record::Rule(change, _) => change.put(into),
+            Record::Read(reading, _) => reading.put(into),
             Record::Held { host, hold } => {
                 into.put_str(host.as_str());
                 hold.put(into);
@@ -133,6 +138,7 @@ impl Record {
             }
             6 => Record::Alive(at),
             9 => Record::Rule(RuleChange::take(&mut from)?, at),
+            11 => Record::Read(Reading::take(&mut from)?, at),
             // Earlier versions did not say.
             7 => Record::Closed { at, finished: !from.is_empty() && from.u8()? == 1 },
             8 => Record::Held { host: take_host(&mut from)?, hold: Hold::take(&mut from, at)? },

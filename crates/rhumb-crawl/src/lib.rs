@@ -8,6 +8,7 @@ pub mod bus;
 pub mod clock;
 pub mod dns;
 pub mod engine;
+mod feeding;
 pub mod fetch;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -119,6 +119,11 @@ pub async fn visit(visit: Box<Visit>, tools: &Arc<Tools>) -> Finished {
     let request =
         Request { url: &entry.url, addresses: &visit.addresses, validators: &entry.validators, body_bytes_max };
     let fetched = tools.protocols.fetch(&visit.host, request).await;
+    finish(visit, fetched, tools).await
+}
+
+/// What follows a fetch, or stands in for it when somebody else fetched.
+pub(crate) async fn finish(visit: Box<Visit>, fetched: Fetched, tools: &Arc<Tools>) -> Finished {
     let host = visit.host.clone();
     let kept = fetched.kept;
     let small = fetched.body.len() <= INLINE_BYTES_MAX;
@@ -288,7 +293,10 @@ fn may_be_kept(record: &VisitRecord, tools: &Tools) -> bool {
 }
 
 fn begin_record(visit: &Visit, fetched: &Fetched, clock: Clock) -> VisitRecord {
-    let (started, ended) = (clock.at(fetched.started), clock.at(fetched.ended));
+    let (started, ended) = match fetched.at {
+        Some(at) => (at, at),
+        None => (clock.at(fetched.started), clock.at(fetched.ended)),
+    };
     let mut record = VisitRecord::bare(visit.entry.clone(), visit.purpose.clone(), started, ended, fetched.outcome);
     record.address = fetched.address;
     record.detail = fetched.detail.as_str().into();
@@ -582,7 +590,7 @@ fn write_records(
     let depth = Some(record.entry.depth);
     let metadata = Metadata { depth, fetch_ms: Some(record.duration_ms()), ..Metadata::default() };
     let first_bytes = written.as_ref().map_or(0, |span| span.length as u32);
-    let request = |_| match fetched.request_head.is_empty() && !record.entry.url.is_web() {
+    let request = |_| match fetched.request_head.is_empty() {
         true => Ok(()),
         false => writer.request(out, ids[0], &capture, Some(ids[1]), &fetched.request_head, b"").map(drop),
     };

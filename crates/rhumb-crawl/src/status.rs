@@ -12,6 +12,7 @@ use rhumb_core::Timestamp;
 use rhumb_core::crawl::Crawl;
 use rhumb_core::frontier::REASONS;
 use rhumb_core::outcome::Outcome;
+use rhumb_core::reading::Reading;
 use rhumb_core::traps::Rule;
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -82,6 +83,26 @@ pub struct Status {
     pub peak_rss_bytes: u64,
     /// Share of the fetching that this process could have done but for names that were being looked up.
     pub dns_idle_share: f64,
+    /// How far each source was read, if the crawl reads what others fetched.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceStatus>,
+}
+
+/// How far a source was read that others filled.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SourceStatus {
+    /// Its name.
+    pub source: String,
+    /// Read up to about here.
+    pub offset: u64,
+    /// Its length, if it is done or being read.
+    pub bytes: u64,
+    /// Whether the end was reached.
+    pub done: bool,
+    /// Records that are no pages.
+    pub passed: u64,
+    /// Records that cannot be used.
+    pub troubles: u64,
 }
 
 /// What is held for one reason.
@@ -127,6 +148,21 @@ impl Status {
             pages_per_second: 0.0,
             peak_rss_bytes: 0,
             dns_idle_share: 0.0,
+            sources: crawl.readings.list.iter().map(SourceStatus::of).collect(),
+        }
+    }
+}
+
+impl SourceStatus {
+    fn of(reading: &Reading) -> SourceStatus {
+        let done = reading.bytes > 0;
+        SourceStatus {
+            source: reading.source.to_string(),
+            offset: if done { reading.bytes } else { reading.offset },
+            bytes: reading.bytes,
+            done,
+            passed: reading.passed,
+            troubles: reading.troubles,
         }
     }
 }

@@ -3,14 +3,13 @@
 //! The lines were made and sorted in runs when the log was read; here the runs are merged. To go on after an interruption, as
 //! many lines are passed over as are written already.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::error::Result;
+use crate::options::Options;
 use crate::place::{Output, Place};
 use crate::progress::{Progress, Stage};
 use crate::sort::Merge;
-
-const COMMIT_EVERY: Duration = Duration::from_secs(2);
 
 /// The sorted lines of the archive's index, each once.
 pub(crate) struct Lines {
@@ -37,7 +36,7 @@ impl Lines {
 }
 
 /// Writes the index.
-pub(crate) fn run(place: &mut Place, progress: &Progress) -> Result<Output> {
+pub(crate) fn run(place: &mut Place, options: &Options, progress: &Progress) -> Result<Output> {
     let mut out = place.output()?;
     let mut lines = Lines::open(place)?;
     progress.begin(Stage::Lines, 0);
@@ -54,7 +53,7 @@ pub(crate) fn run(place: &mut Place, progress: &Progress) -> Result<Output> {
         progress.add(1);
         if done.is_multiple_of(256) {
             progress.wrote(out.position);
-            if progress.is_stopped() || committed.elapsed() >= COMMIT_EVERY {
+            if progress.is_stopped() || committed.elapsed() >= options.commit_every {
                 (place.state.done, place.state.rows) = (done, done);
                 place.commit(&mut out)?;
                 committed = Instant::now();

@@ -1,8 +1,8 @@
 //! Turns a crawl into something others read: JSON lines, Markdown, Parquet, WET, CDXJ, WACZ.
 //!
 //! An export is a read of the log and the archive; the crawl may go on meanwhile and never notices. [`export`] finds out which visits
-//! count ([`plan`]), then writes them in the order of the log: [`rows`] page by page ([`row`] makes one, [`body`] finds its body, a
-//! file for each format writes it), [`index`] and [`wacz`] the archive as a whole. [`place`] keeps how far it is, so that the
+//! count (`plan.rs`), then writes them in the order of the log: `rows.rs` page by page (`row.rs` makes one, `body.rs` finds its body, a
+//! file for each format writes it), `index.rs` and `wacz.rs` the archive as a whole. `place.rs` keeps how far it is, so that the
 //! same command goes on where the last one ended, however that ended.
 //!
 //! Invariants: what an export holds is a function of the log up to where it ended when the export began; memory follows
@@ -43,7 +43,7 @@ use place::{Opened, Output, Place, State};
 pub struct Summary {
     /// Pages in it; for CDXJ lines.
     pub pages: u64,
-    /// Bytes of the output; for Markdown of its index.
+    /// Bytes of the output.
     pub bytes: u64,
     /// Pages whose body could not be read, so that they stand there without text.
     pub bodies_missing: u64,
@@ -67,7 +67,7 @@ pub fn export(crawl: &Path, options: &Options, target: &Target, progress: &Progr
     match written {
         Ok(out) => Ok(summary(&place.finish(out)?, resumed)),
         Err(e) => {
-            place.abandon();
+            place.abandon(matches!(e, ExportError::Refused(_)));
             Err(e)
         }
     }
@@ -86,6 +86,7 @@ fn write(
         let state = &mut place.state;
         state.log_end = (found.end.segment, found.end.offset);
         state.archive_end = (found.archive_end.file, found.archive_end.offset);
+        state.made = found.made.0;
         state.items = found.items;
         state.index_runs = found.index_runs.iter().filter_map(name).collect();
         state.planned = true;
@@ -94,12 +95,12 @@ fn write(
     if options.format.has_rows() {
         rows::run(crawl, disk, place, options, progress)
     } else if options.format == Format::Cdxj {
-        index::run(place, progress)
+        index::run(place, options, progress)
     } else {
         wacz::run(crawl, disk, place, options, progress)
     }
 }
 
 fn summary(state: &State, resumed: bool) -> Summary {
-    Summary { pages: state.rows, bytes: state.data_bytes, bodies_missing: state.missing, resumed }
+    Summary { pages: state.rows, bytes: state.data_bytes + state.file_bytes, bodies_missing: state.missing, resumed }
 }

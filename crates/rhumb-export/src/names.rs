@@ -55,12 +55,14 @@ pub(crate) fn of(url: &Url) -> String {
     path
 }
 
-/// The directory of a host: its name, for others than HTTPS at its own port with `+` and scheme or port.
+/// The directory of a host: its name, for others than HTTPS at its own port with `+` and scheme or port. Files of this
+/// machine have no host.
 fn host(url: &Url) -> String {
     let mut lossy = false;
     let name = url.host_str();
     let mut directory = match name.strip_prefix('[').and_then(|n| n.strip_suffix(']')) {
         Some(address) => format!("[{}]", address.replace(':', "-")),
+        None if name.is_empty() => String::new(),
         None => plain(name, &mut lossy),
     };
     if lossy || directory == INDEX {
@@ -68,10 +70,12 @@ fn host(url: &Url) -> String {
         directory.push_str(&hash(name));
     }
     if !url.is_https() {
-        directory.push_str("+http");
+        directory.push_str(&format!("+{}", url.scheme()));
     }
-    if url.port() != if url.is_https() { 443 } else { 80 } {
-        directory.push_str(&format!("+{}", url.port()));
+    // A canonical URL names its port only if it is not the scheme's own.
+    if let Some((_, port)) = url.origin().rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
+    {
+        directory.push_str(&format!("+{port}"));
     }
     directory
 }
@@ -140,6 +144,7 @@ mod tests {
         check("http://example.org/a", "example.org+http/a.md");
         check("http://127.0.0.1:8080/a", "127.0.0.1+http+8080/a.md");
         check("https://[2001:db8::1]:444/", "[2001-db8--1]+444/index.md");
+        check("file:///usr/share/doc/x.html", "+file/usr/share/doc/x.html.md");
         check("https://example.org/About", "example.org/about~.md");
         check("https://example.org/a?page=2&x=%2F", "example.org/a_page=2_x=%2f~.md");
         check("https://example.org/?q", "example.org/_q~.md");

@@ -1,7 +1,9 @@
 //! What is exported, in which form, and of which pages.
 
+use std::time::Duration;
+
 use rhumb_core::page::coding::DecodeLimits;
-use rhumb_core::page::{MediaKind, ParseOptions};
+use rhumb_core::page::{Formats, MediaKind, ParseOptions};
 use rhumb_core::url::{NormalizeOptions, Url};
 use rhumb_store::Timestamp;
 use serde_json::json;
@@ -106,12 +108,18 @@ pub struct Options {
     pub text: bool,
     /// Which pages.
     pub filter: Filter,
+    /// A row group of a table ends with the row in which it reaches this.
+    pub row_group_bytes: usize,
+    /// How often, at the most, what is written is made durable, to be gone on with.
+    pub commit_every: Duration,
     /// Memory for sorting.
     pub memory_bytes: usize,
     /// Threads that read pages.
     pub threads: usize,
     /// How the crawl parses pages.
     pub parse: ParseOptions,
+    /// The formats that the crawl reads.
+    pub formats: Formats,
     /// How the crawl makes URLs canonical.
     pub normalize: NormalizeOptions,
     /// The crawl's caps of decoding.
@@ -141,7 +149,7 @@ impl Options {
         json!({
             "format": self.format.name(), "include_failed": self.include_failed, "links": self.links, "text": self.text,
             "hosts": self.filter.hosts, "prefixes": self.filter.prefixes, "matching": matching,
-            "kinds": self.filter.kinds, "since": self.filter.since.map(|t| t.0), "software": self.software,
+            "kinds": self.filter.kinds, "since": self.filter.since.map(|t| t.0), "row_group_bytes": self.row_group_bytes, "software": self.software,
         })
         .to_string()
     }

@@ -43,8 +43,9 @@ pub(crate) struct State {
     pub options: String,
     /// When the crawl's first record was written, in milliseconds.
     pub crawl: u64,
-    /// When the export began, in milliseconds; formats that tell a time tell this one.
-    pub began: u64,
+    /// When the last record that was read was written, in milliseconds. Formats that tell a time tell this one, so that the same
+    /// crawl gives the same bytes whenever it is exported.
+    pub made: u64,
     /// Whether the plan is whole.
     pub planned: bool,
     /// Where the log ended when it was read: segment and offset.
@@ -63,8 +64,10 @@ pub(crate) struct State {
     pub rows: u64,
     /// Rows whose body could not be read.
     pub missing: u64,
-    /// Bytes of `data` that belong to them.
+    /// Bytes of `data` that belong to them; for Markdown of its index.
     pub data_bytes: u64,
+    /// Bytes of the files beside the index.
+    pub file_bytes: u64,
     /// Where to go on reading: bytes of the plan, place in the log, number of the record there.
     pub plan_offset: u64,
     pub log_at: (u32, u64),
@@ -102,12 +105,7 @@ pub(crate) enum Opened {
 impl Place {
     /// Finds or makes the place of an export of the crawl that was born at `crawl`.
     pub(crate) fn open(target: &Target, options: &Options, crawl: Option<Timestamp>) -> Result<Opened> {
-        let fresh = State {
-            options: options.identity(),
-            crawl: crawl.map_or(0, |t| t.0),
-            began: Timestamp::now().0,
-            ..State::default()
-        };
+        let fresh = State { options: options.identity(), crawl: crawl.map_or(0, |t| t.0), ..State::default() };
         let directory_wanted = options.format == Format::Markdown;
         let (path, overwrite) = match target {
             Target::Stdout => {
@@ -123,6 +121,9 @@ impl Place {
             let _lock = DirLock::take(&dir)?;
             remove(&dir)?;
             return Ok(Opened::Done(Box::new(state.clone())));
+        }
+        if path.exists() && same.is_none() && is_leftover(&dir) {
+            remove(&dir)?;
         }
         refuse_clash(path, directory_wanted, overwrite)?;
         match same {
@@ -205,9 +206,9 @@ impl Place {
         Ok(self.state)
     }
 
-    /// Gives up what cannot be gone on with.
-    pub(crate) fn abandon(&self) {
-        if matches!(self.target, Target::Stdout) {
+    /// Gives up what cannot be gone on with: what was refused, and what went into a pipe.
+    pub(crate) fn abandon(&self, refused: bool) {
+        if refused || matches!(self.target, Target::Stdout) {
             let _ = fs::remove_dir_all(&self.dir);
         }
     }
@@ -252,8 +253,32 @@ fn refuse_clash(path: &Path, directory_wanted: bool, overwrite: bool) -> Result<
     }
 }
 
+/// Whether nothing is in there but what [`remove`] takes last.
+fn is_leftover(dir: &Path) -> bool {
+    let mut names = fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.file_name());
+    dir.is_dir() && names.all(|name| name == "lock")
+}
+
+/// Removes an unfinished export. The state goes late, so that it can be told what the rest was.
 fn remove(dir: &Path) -> Result<()> {
-    fs::remove_dir_all(dir).map_err(|e| ExportError::io("remove", dir, e))
+    let clear = || -> io::Result<()> {
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            match entry.file_name().to_str() {
+                Some("state" | "lock") => {}
+                _ if entry.file_type()?.is_dir() => fs::remove_dir_all(entry.path())?,
+                _ => fs::remove_file(entry.path())?,
+            }
+        }
+        for last in ["state", "lock"] {
+            let path = dir.join(last);
+            if path.exists() {
+                fs::remove_file(path)?;
+            }
+        }
+        fs::remove_dir(dir)
+    };
+    clear().map_err(|e| ExportError::io("remove", dir, e))
 }
 
 /// What is being written: a file that grows at its end, or standard output.

@@ -1,10 +1,10 @@
 //! A page as one row: what the log knows of the visit, and what its body says when it is parsed.
 //!
-//! [`make`] is the one place where a row comes about, for all formats; [`Row`] is the schema (docs/formats/export.md). A field that
+//! [`Maker::make`] is the one place where a row comes about, for all formats; [`Row`] is the schema (docs/formats/export.md). A field that
 //! becomes known to the log or to the parser is added in both.
 
 use rhumb_core::outcome::Outcome;
-use rhumb_core::page::{self, Extractor, MediaKind, Page, ParseOptions, coding};
+use rhumb_core::page::{Body, Extractor, MediaKind, Page, ParseOptions, coding};
 use rhumb_core::url::Normalizer;
 use rhumb_core::visit::{LinkKind, VisitRecord};
 use rhumb_store::Timestamp;
@@ -169,9 +169,11 @@ impl<'a> Maker<'a> {
         let decoded = coding::decode(codings, &capture.body, &self.options.decode);
         let content_type = Some(&*visit.media_type).filter(|t| !t.is_empty());
         let page = &mut self.page;
-        page::parse_page_into(&mut self.extractor, &decoded.body, content_type, &self.parse, page);
+        let mut body = Body::new(&decoded.body, content_type, self.parse.nosniff);
+        body.url = Some(visit.entry.url.as_str());
+        self.options.formats.read_into(&body, &mut self.extractor, &self.parse, page);
         row.charset = some(page.charset);
-        row.language = page.best_language();
+        row.language = page.best_language().or(row.language.take());
         row.language3 = page.language.map(|l| l.code3);
         row.title = page.title.clone().filter(|t| !t.is_empty());
         row.description = page.description.clone();

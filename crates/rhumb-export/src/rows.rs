@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rhumb_core::record::Record;
 use rhumb_core::visit::{Purpose, VisitRecord};
@@ -31,8 +31,6 @@ const BATCH_PAGES: usize = 256;
 const BATCH_BYTES: usize = 8 << 20;
 /// What a page counts for beside its record.
 const PAGE_BYTES: usize = 32 << 10;
-/// How often, at the most, the place commits.
-const COMMIT_EVERY: Duration = Duration::from_secs(2);
 
 /// A visit to be made a row of, still as the log has it.
 struct Task {
@@ -61,6 +59,12 @@ pub(crate) enum Piece {
     Row(Box<Row>),
 }
 
+impl Piece {
+    fn file_bytes(&self) -> u64 {
+        if let Piece::File { text, .. } = self { text.len() as u64 } else { 0 }
+    }
+}
+
 /// What became of a task.
 struct Made {
     piece: Option<Piece>,
@@ -78,7 +82,8 @@ pub(crate) fn run(
     let bodies = Bodies::new(crawl, disk.clone());
     let mut workers: Vec<Worker<'_>> = (0..options.threads.max(1)).map(|_| Worker::new(options, &bodies)).collect();
     let mut out = place.output()?;
-    let mut table = (options.format == Format::Parquet).then(|| ParquetWriter::new(&place.state.format));
+    let mut table =
+        (options.format == Format::Parquet).then(|| ParquetWriter::new(&place.state.format, options.row_group_bytes));
     if place.state.data_bytes == 0 {
         match options.format {
             Format::Wet => out.write(&wet::begin(&place.state, options)?)?,
@@ -103,12 +108,13 @@ pub(crate) fn run(
             let group_ended = match made.piece {
                 Some(piece) => {
                     state.rows += 1;
+                    state.file_bytes += piece.file_bytes();
                     write(piece, place, &mut out, table.as_mut())?
                 }
                 None => false,
             };
             task.after.note(&mut state);
-            let due = if table.is_some() { group_ended } else { committed.elapsed() >= COMMIT_EVERY };
+            let due = if table.is_some() { group_ended } else { committed.elapsed() >= options.commit_every };
             if due {
                 commit(&state, table.as_ref(), place, &mut out)?;
                 committed = Instant::now();

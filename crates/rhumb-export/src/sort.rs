@@ -23,13 +23,16 @@ const MEMORY_MIN: usize = 64 << 10;
 /// An entry costs this much beside its bytes.
 const ENTRY_BYTES: usize = size_of::<(usize, u32)>();
 
+/// Where each entry begins in a buffer, and its length.
+type Entries = Vec<(usize, u32)>;
+
 /// The collecting end.
 pub(crate) struct Sorter {
     dir: PathBuf,
     name: &'static str,
     memory_bytes: usize,
     bytes: Vec<u8>,
-    entries: Vec<(usize, u32)>,
+    entries: Entries,
     runs: Vec<PathBuf>,
     runs_made: usize,
 }
@@ -166,7 +169,7 @@ impl RunReader {
 /// The sorted entries, one after the other.
 pub(crate) struct Merge {
     /// Everything, where it fitted, and which entry is next.
-    memory: Option<(Vec<u8>, Vec<(usize, u32)>, usize)>,
+    memory: Option<(Vec<u8>, Entries, usize)>,
     heap: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
     runs: Vec<RunReader>,
     keep: bool,

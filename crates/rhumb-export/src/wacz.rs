@@ -79,8 +79,13 @@ pub(crate) fn run(
         place.state.format = value(&saved);
         place.save()?;
     }
+    if place.state.archive_end.0 == 0 {
+        return Err(ExportError::Refused(
+            "the crawl has no archive to pack (--no-archive, or nothing was fetched)".into(),
+        ));
+    }
     let sources = sources(crawl, disk, place, &saved)?;
-    let time = zip::dos_time(Timestamp(place.state.began));
+    let time = zip::dos_time(Timestamp(place.state.made));
     let mut out = place.output()?;
     progress.begin(Stage::Copying, sources.iter().map(|s| s.bytes).sum());
     progress.add(saved.entries.iter().map(|e| e.bytes).sum());
@@ -91,7 +96,7 @@ pub(crate) fn run(
         place.commit(&mut out)?;
     }
     place.state.rows = saved.seeds + saved.others;
-    let package = package(&saved, place.state.began, options);
+    let package = package(&saved, place.state.made, options);
     saved.entries.push(zip::add("datapackage.json", &package, time, &mut out)?);
     let digest = json!({"path": "datapackage.json", "hash": zip::sha256(&package)}).to_string();
     saved.entries.push(zip::add("datapackage-digest.json", digest.as_bytes(), time, &mut out)?);
@@ -269,7 +274,7 @@ fn copy(source: &Source, time: u32, out: &mut Output, progress: &Progress) -> Re
 }
 
 /// datapackage.json.
-fn package(saved: &Saved, began: u64, options: &Options) -> Vec<u8> {
+fn package(saved: &Saved, made: u64, options: &Options) -> Vec<u8> {
     let resources: Vec<Value> = saved
         .entries
         .iter()
@@ -281,7 +286,7 @@ fn package(saved: &Saved, began: u64, options: &Options) -> Vec<u8> {
         .collect();
     let mut package = json!({
         "profile": "data-package", "wacz_version": "1.1.1", "software": options.software,
-        "created": Timestamp(began).iso_seconds(), "resources": resources,
+        "created": Timestamp(made).iso_seconds(), "resources": resources,
     });
     if let Some(main) = &saved.main {
         package["mainPageUrl"] = json!(main.url);

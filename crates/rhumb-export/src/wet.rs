@@ -33,8 +33,8 @@ impl Encoder {
 /// The record a file begins with.
 pub(crate) fn begin(state: &State, options: &Options) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    let id = RecordId::from_bits(xxh3_128(format!("wet {} {}", state.crawl, state.began).as_bytes()));
+    let id = RecordId::from_bits(xxh3_128(format!("wet {} {}", state.crawl, state.made).as_bytes()));
     let fields = [("software", options.software.as_str()), ("format", "WARC File Format 1.1")];
-    RecordWriter::default().warcinfo(&mut out, id, Timestamp(state.began), "pages.wet.gz", &fields)?;
+    RecordWriter::default().warcinfo(&mut out, id, Timestamp(state.made), "pages.wet.gz", &fields)?;
     Ok(out)
 }

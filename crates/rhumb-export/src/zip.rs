@@ -183,7 +183,7 @@ pub(crate) fn finish(entries: &[Entry], time: u32, out: &mut Output) -> Result<(
 pub(crate) fn dos_time(at: rhumb_store::Timestamp) -> u32 {
     let (year, month, day, hour, minute, second, _) = at.civil();
     let date = year.saturating_sub(1980).min(127) << 9 | month << 5 | day;
-    (date << 16 | hour << 11 | minute << 5 | second / 2) as u32
+    (date << 16 | hour << 11 | minute << 5 | (second / 2)) as u32
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ pub fn run(data: &[u8]) {
     let mut without_bounds = ParseOptions::default();
     (without_bounds.extract.main_text, without_bounds.extract.markdown) = (true, true);
     let plain = parse_page(body, content_type, &without_bounds);
-    check(&plain, &ParseOptions::default().extract);
+    check(&plain, &without_bounds.extract);
     // A line of markdown stands behind the marks of at most a dozen quotes and lists.
     assert!(
         plain.markdown.len() <= 64 * body.len() + 64,

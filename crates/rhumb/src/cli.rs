@@ -28,6 +28,8 @@ Examples:
   rhumb crawl https://example.org/                          one host, politely, until nothing is left
   rhumb crawl https://example.org/docs/ --scope prefix --depth 3
   rhumb crawl --dir example.org.crawl                       go on where it stopped
+  rhumb crawl ./docs                                        a tree of files on this machine, and nothing beside it
+  rhumb crawl warc:old.warc.gz 'warc:more/*.warc.gz'        archives of others, without a single request
   rhumb crawl a.example b.example --scope domain --exclude '\\.pdf$' --limit 1000 --dir mine
 
 What is given here overrides the configuration and is kept in DIR/rhumb.toml, so a resumed crawl has the
@@ -175,7 +177,7 @@ const PAGES: &str = "Which pages";
 
 #[derive(Debug, Args)]
 pub struct CrawlArgs {
-    /// Where to begin; http:// is assumed where no scheme is given.
+    /// Where to begin: URLs (http:// is assumed where there is no scheme), files or directories, or archives as warc:PATH.
     #[arg(value_name = "SEED")]
     pub seeds: Vec<String>,
     /// Crawl directory [default: the first seed's host with .crawl]
@@ -279,6 +281,12 @@ pub struct ExportArgs {
     /// Only what was fetched since then: 2026-01-31 or 2026-01-31T12:00:00Z.
     #[arg(long, value_parser = date, value_name = "DATE", help_heading = PAGES)]
     pub since: Option<Timestamp>,
+    /// Row groups of parquet, before compression; as much memory is needed.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", help_heading = MACHINE)]
+    pub row_group: Size,
+    /// What may be lost by an interruption.
+    #[arg(long, value_name = "TIME", default_value = "2s", hide = true)]
+    pub commit_every: Span,
     /// Memory for sorting.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", help_heading = MACHINE)]
     pub memory: Size,
@@ -566,6 +574,24 @@ pub enum BenchCommand {
         /// Pages of each of them.
         #[arg(long, default_value_t = 30)]
         pages: u64,
+    },
+    /// Processor time of a page in each format of `rhumb export`, reading and parsing included.
+    Export {
+        /// Hosts of the web that is crawled for it.
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        hosts: u64,
+        /// Pages of each host.
+        #[arg(long, value_name = "N", default_value_t = 200)]
+        pages: u64,
+        /// Mean size of a page.
+        #[arg(long, value_name = "SIZE", default_value = "10KB")]
+        page_bytes: Size,
+        /// How often each format takes its turn; the lowest counts.
+        #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+        rounds: u32,
+        /// Where to crawl to [default: a temporary directory]
+        #[arg(long)]
+        dir: Option<PathBuf>,
     },
     /// URL-seen tests per second of processor time, four of five being repeats.
     Sieve {

@@ -14,9 +14,10 @@ use serde_json::Value;
 
 /// Which of our crates may use which, tests included. A crate that is not here is a decision to be taken.
 const DIRECTIONS: &[(&str, &[&str])] = &[
-    ("rhumb", &["rhumb-core", "rhumb-crawl", "rhumb-sim", "rhumb-store"]),
+    ("rhumb", &["rhumb-core", "rhumb-crawl", "rhumb-export", "rhumb-sim", "rhumb-store"]),
     ("rhumb-crawl", &["rhumb-core", "rhumb-store"]),
     ("rhumb-core", &["rhumb-store"]),
+    ("rhumb-export", &["rhumb-core", "rhumb-store"]),
     ("rhumb-fuzz", &["rhumb-core", "rhumb-crawl", "rhumb-store"]),
     ("rhumb-sim", &["rhumb-core", "rhumb-store"]),
     ("rhumb-store", &[]),

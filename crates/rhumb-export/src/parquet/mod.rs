@@ -22,9 +22,8 @@ use thrift::Thrift;
 
 /// First and last bytes of a file.
 pub(crate) const MAGIC: &[u8] = b"PAR1";
-/// A group ends with the row in which it reaches one of these.
+/// A group has no more rows, however short they are.
 const GROUP_ROWS: u64 = 100_000;
-const GROUP_BYTES: usize = 64 << 20;
 const ZSTD: i32 = 6;
 
 /// What the end of the file tells of a group.
@@ -42,14 +41,15 @@ struct Chunk(u64, u64, u64, u64);
 pub(crate) struct ParquetWriter {
     columns: Vec<Column>,
     rows: u64,
+    group_bytes: usize,
     groups: Vec<Group>,
 }
 
 impl ParquetWriter {
     /// A writer that goes on behind the groups that [`ParquetWriter::save`] told of.
-    pub(crate) fn new(saved: &Value) -> ParquetWriter {
+    pub(crate) fn new(saved: &Value, group_bytes: usize) -> ParquetWriter {
         let groups = serde_json::from_value(saved.clone()).unwrap_or_default();
-        ParquetWriter { columns: schema::columns(), rows: 0, groups }
+        ParquetWriter { columns: schema::columns(), rows: 0, group_bytes, groups }
     }
 
     /// What the end of the file must tell.
@@ -67,7 +67,7 @@ impl ParquetWriter {
             let (waiting, packed) = column.bytes();
             bytes += waiting + packed + column.unpacked_bytes as usize;
         }
-        let ended = self.rows >= GROUP_ROWS || bytes >= GROUP_BYTES;
+        let ended = self.rows >= GROUP_ROWS || bytes >= self.group_bytes;
         if ended {
             self.end_group(out)?;
         }
@@ -99,8 +99,8 @@ impl ParquetWriter {
     }
 
     fn metadata(&self, state: &State, options: &Options) -> Vec<u8> {
-        let began = rhumb_store::Timestamp(state.began).to_string();
-        let facts = [("rhumb.software", options.software.as_str()), ("rhumb.exported", began.as_str())];
+        let made = rhumb_store::Timestamp(state.made).to_string();
+        let facts = [("rhumb.software", options.software.as_str()), ("rhumb.crawled_until", made.as_str())];
         Thrift::of(|t| {
             t.i32(1, 2);
             schema::write(t, 2);

@@ -54,7 +54,7 @@ pub fn run(args: &ExportArgs, as_json: bool) -> Result<Exit> {
 }
 
 /// What was typed, with the settings of the crawl.
-fn options(args: &ExportArgs) -> Result<Options> {
+pub(super) fn options(args: &ExportArgs) -> Result<Options> {
     let settings = crawl_directory(&args.dir)?.settings().map_err(|e| usage(format!("{e:#}")))?;
     let matching = args.matching.iter().map(|text| {
         // An expression may be given many times over by a script; each has a bound of its own.
@@ -78,9 +78,12 @@ fn options(args: &ExportArgs) -> Result<Options> {
         links: !args.no_links,
         text: !args.no_text,
         filter,
+        row_group_bytes: args.row_group.0.clamp(1, 1 << 30) as usize,
+        commit_every: args.commit_every.0,
         memory_bytes: args.memory.0 as usize,
         threads,
         parse: settings.parse,
+        formats: settings.formats,
         normalize: settings.normalize,
         decode: settings.decode,
         software: concat!("rhumb/", env!("CARGO_PKG_VERSION")).to_string(),

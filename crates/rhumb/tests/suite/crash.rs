@@ -26,6 +26,8 @@ use rhumb_store::disk::RealDisk;
 use rhumb_store::log::{LogReader, Position};
 use rhumb_store::{StoreError, archive, warc};
 
+pub use full_disk::Mounted;
+
 /// What the log and the archive of a crawl say.
 #[derive(Debug, PartialEq)]
 pub struct Facts {

@@ -14,6 +14,7 @@
 //! - `protocols`: local trees and other people's archives instead of the web; what no page can lead to.
 //! - `sitemaps`: what robots.txt names is fetched, read and followed, within bounds.
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
+//! - `export`: what other people's tools read out of an export; interrupted at any instant, refused in one line.
 //! - `bench`: the measurements of a crawl run to their end.
 //! - `conformance`: robots.txt, URLs and pages by the standards, through the command line.
 
@@ -22,6 +23,7 @@ mod cli;
 mod common;
 mod conformance;
 mod crash;
+mod export;
 mod formats;
 mod held;
 mod hostile;

@@ -1,6 +1,7 @@
 //! `rhumb bench`: figures of parts of the program, in processor time.
 
 mod crawl;
+mod export;
 mod frontier;
 mod labelled;
 mod main_text;
@@ -36,6 +37,9 @@ pub fn run(command: &BenchCommand, as_json: bool) -> Result<Exit> {
         })?,
         BenchCommand::MainText { dir: Some(dir), .. } => main_text::of_directory(dir)?,
         BenchCommand::MainText { dir: None, hosts, pages } => main_text::of_synthetic_web(*hosts, *pages)?,
+        BenchCommand::Export { hosts, pages, page_bytes, rounds, dir } => {
+            with_directory(dir.as_deref(), |dir| export::run(*hosts, *pages, page_bytes.0 as usize, *rounds, dir))?
+        }
         BenchCommand::NearDups { pages, pairs, memory, dir } => {
             with_directory(dir.as_deref(), |dir| near_dups::run(*pages, *pairs, memory.0 as usize, dir))?
         }

@@ -9,10 +9,10 @@ use super::Facts;
 use crate::common::{Place, crawl, json, rhumb, run, serve};
 
 /// A small file system in memory, unmounted when dropped.
-struct Mounted(PathBuf);
+pub struct Mounted(PathBuf);
 
 impl Mounted {
-    fn new(at: &Path, size: &str) -> Option<Mounted> {
+    pub fn new(at: &Path, size: &str) -> Option<Mounted> {
         std::fs::create_dir_all(at).expect("make the mount point");
         let options = format!("size={size}");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "none"]).arg(at).output().ok()?;
@@ -23,7 +23,7 @@ impl Mounted {
         Some(Mounted(at.to_path_buf()))
     }
 
-    fn grow(&self, size: &str) {
+    pub fn grow(&self, size: &str) {
         let options = format!("remount,size={size}");
         assert!(Command::new("mount").args(["-o", &options]).arg(&self.0).status().expect("mount").success());
     }

@@ -19,6 +19,7 @@ pub mod net;
 pub mod outcome;
 pub mod page;
 pub mod priority;
+pub mod reading;
 pub mod record;
 pub mod robots;
 pub mod seen;

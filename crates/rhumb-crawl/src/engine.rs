@@ -32,9 +32,10 @@ use crate::background::{DnsIdle, in_background};
 use crate::bus::{Bus, LocalBus};
 use crate::clock::{Anchor, Clock};
 use crate::dns::{Answer, DnsError, Resolver};
+use crate::duplicates;
 use crate::fetch::budget::{self, PageBudget};
 use crate::fetch::{Fetcher, tls};
-use crate::pipeline::{Finished, Tools};
+use crate::pipeline::{self, Finished, Tools};
 use crate::protocol::Protocols;
 use crate::recover;
 use crate::settings::Settings;
@@ -50,6 +51,9 @@ pub enum CrawlError {
     /// Sockets, threads or certificates.
     #[error("could not {0}: {1}")]
     System(&'static str, std::io::Error),
+    /// A source that others filled cannot be read.
+    #[error("could not read {0}: {1}")]
+    Source(String, std::io::Error),
     /// A filter expression.
     #[error(transparent)]
     Filter(#[from] FilterError),
@@ -61,6 +65,7 @@ pub enum CrawlError {
 /// What reaches the engine.
 pub(crate) enum Event {
     Finished(Finished),
+    Read(u64, Box<Finished>),
     Resolved(Host, Result<Answer, DnsError>),
     Closed(Host),
     Synced(Result<(), StoreError>),
@@ -83,10 +88,10 @@ pub enum End {
 
 /// A crawl that is open for writing.
 pub struct Engine {
-    root: PathBuf,
-    disk: Arc<dyn Disk>,
-    settings: Settings,
-    crawl: Crawl,
+    pub(crate) root: PathBuf,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) settings: Settings,
+    pub(crate) crawl: Crawl,
     log: Log,
     archive: Archive,
     index: ArchiveIndex,
@@ -94,7 +99,7 @@ pub struct Engine {
     filter: Arc<RwLock<Arc<Filter>>>,
     /// Seeds and leads that the filter knows.
     in_filter: (usize, usize),
-    clock: Clock,
+    pub(crate) clock: Clock,
     checkpoint_number: u64,
     cpu_ms_at_start: u64,
     dns_idle: DnsIdle,
@@ -107,6 +112,12 @@ pub struct Engine {
     pub notes: Vec<String>,
     /// Visits that the log spoke of and whose archive bytes a power loss took: they are made again.
     pub visits_lost: u64,
+    /// The memory for pages on their way.
+    pub(crate) budget: Option<Arc<PageBudget>>,
+    /// The source that is being read, and its length.
+    pub(crate) reading: (String, u64),
+    /// Is told what cannot be used of a source, line by line.
+    pub on_trouble: Option<Box<dyn FnMut(&str) + Send>>,
 }
 
 impl Engine {
@@ -169,6 +180,9 @@ impl Engine {
             more_to_pass: false,
             notes,
             visits_lost: 0,
+            budget: None,
+            reading: (String::new(), 0),
+            on_trouble: None,
         };
         engine.widen_filter();
         if fresh {
@@ -250,10 +264,14 @@ impl Engine {
             tracing::warn!(error = %e, "no status socket; `rhumb status` will not see this crawl while it runs");
         }
         let mut chores = Chores::new(&self.settings);
-        let ended = self.turn_until_done(&mut stop, &mut inbox, &events, &resolver, &shards, &mut chores).await;
+        let ended = if self.crawl.readings.is_empty() {
+            self.turn_until_done(&mut stop, &mut inbox, &events, &resolver, &shards, &mut chores).await
+        } else {
+            self.read_until_done(&mut stop, &mut inbox, &events, &shards, &mut chores).await
+        };
         shards.drain(..).for_each(Shard::stop);
         let ended = match ended {
-            Ok(end) => self.settle(&mut inbox, &mut chores).await.map(|()| end),
+            Ok(end) => self.settle(&mut inbox, &mut chores).await.and_then(|()| self.compare_the_rest()).map(|()| end),
             failed => failed,
         };
         // A failed write leaves the log as it is; a checkpoint on top could only make it worse.
@@ -291,6 +309,7 @@ impl Engine {
                 self.handle(event, chores)?;
             }
             self.pass_on()?;
+            self.report_duplicates(duplicates::FOUND_MAX)?;
             let now = self.clock.now();
             if ending.is_none() && self.time_is_up() {
                 ending = Some((End::Limit, Instant::now() + self.settings.grace));
@@ -352,26 +371,53 @@ impl Engine {
         Ok(())
     }
 
-    fn time_is_up(&self) -> bool {
+    /// Writes duplicates that were found to the log, `max` at most.
+    fn report_duplicates(&mut self, max: usize) -> Result<(), CrawlError> {
+        for _ in 0..max {
+            let Some(found) = self.crawl.contents.take_found() else { break };
+            // The pages are read from the log, which has them since before they were compared.
+            if let Some(record) = duplicates::record_of(&*self.disk, &found, self.clock.now()) {
+                self.record(&record)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Pages that wait for a batch to be full are compared before the end.
+    fn compare_the_rest(&mut self) -> Result<(), CrawlError> {
+        self.commit()?;
+        while self.crawl.contents.has_pending() && !self.crawl.contents.is_working() {
+            self.crawl.contents.want_check();
+            let Some(work) = self.crawl.contents.take_work() else { break };
+            self.crawl.contents.finish_work(work.run()?);
+        }
+        self.report_duplicates(usize::MAX)
+    }
+
+    pub(crate) fn time_is_up(&self) -> bool {
         self.settings.time_max.is_some_and(|max| self.clock.ran() >= max)
     }
 
-    fn handle(&mut self, event: Event, chores: &mut Chores) -> Result<(), CrawlError> {
+    pub(crate) fn handle(&mut self, event: Event, chores: &mut Chores) -> Result<(), CrawlError> {
         match event {
+            // Comes again in its turn, as a visit.
+            Event::Read(..) => {}
             Event::Finished(finished) => {
+                let read = !self.crawl.readings.is_empty();
                 self.crawl.frontier.connection_left(&finished.host, finished.kept, finished.record.ended);
                 let mut record = finished.record;
                 if !finished.archive.is_empty() {
                     let mut preamble = |name: &str| warcinfo(name, &self.settings.agent, self.clock.now());
                     let (bytes, first) = (&finished.archive, finished.archive_first);
-                    let place = self.archive.append(bytes, first, record.ended, &mut preamble)?;
+                    let now = if read { self.clock.now() } else { record.ended };
+                    let place = self.archive.append(bytes, first, now, &mut preamble)?;
                     record.archived = Some(place);
                     if let Some(name) = self.archive.current_name() {
                         self.index.add(place.file, name, &cdx::line(&record, &place, name))?;
                     }
                 }
                 record.retry =
-                    record.purpose.is_page() && self.crawl.frontier.will_retry(&record.entry, record.outcome);
+                    !read && record.purpose.is_page() && self.crawl.frontier.will_retry(&record.entry, record.outcome);
                 let Some(gist) = finished.gist else { return self.record(&Record::Visited(record)) };
                 record.nothing_new = !self.crawl.frontier.traps.is_news(&record.entry.url, &gist);
                 let (url, useful, at) = (record.entry.url.clone(), !record.nothing_new, record.ended);
@@ -460,7 +506,7 @@ impl Engine {
     }
 
     /// Appends a record and folds it in.
-    fn record(&mut self, record: &Record) -> Result<(), CrawlError> {
+    pub(crate) fn record(&mut self, record: &Record) -> Result<(), CrawlError> {
         let stages = self.settings.stages;
         let position =
             if stages.log { self.log.append(record.kind(), |into| record.put(into)) } else { self.log.position() };
@@ -502,7 +548,7 @@ impl Engine {
     }
 
     /// The commit point: archive first, so that the log never speaks of bytes that are not there.
-    fn commit(&mut self) -> Result<(), CrawlError> {
+    pub(crate) fn commit(&mut self) -> Result<(), CrawlError> {
         self.archive.commit()?;
         self.log.commit()?;
         Ok(self.index.commit()?)
@@ -527,13 +573,14 @@ impl Engine {
         }
     }
 
-    fn do_chores(&mut self, chores: &mut Chores, events: &UnboundedSender<Event>) -> Result<(), CrawlError> {
+    pub(crate) fn do_chores(&mut self, chores: &mut Chores, events: &UnboundedSender<Event>) -> Result<(), CrawlError> {
         let now = Instant::now();
         if now >= chores.tick {
             chores.tick = now + self.settings.tell_every;
             self.record(&Record::Alive(self.clock.now()))?;
             self.commit()?;
             self.crawl.frontier.close_idle_connections(self.clock.now());
+            self.crawl.contents.want_check_if_cheap();
             self.publish("running");
         }
         if now >= chores.sync && !chores.syncing {
@@ -589,9 +636,12 @@ impl Engine {
         Ok(())
     }
 
-    fn publish(&mut self, state: &'static str) {
+    pub(crate) fn publish(&mut self, state: &'static str) {
         let mut status = Status::of(&self.crawl, self.clock.now());
         status.state = state;
+        if let Some(source) = status.sources.iter_mut().find(|source| source.source == self.reading.0) {
+            source.bytes = self.reading.1;
+        }
         let ran = self.clock.ran().as_secs_f64();
         status.seconds += ran;
         status.cpu_seconds += status::cpu_ms().saturating_sub(self.cpu_ms_at_start) as f64 / 1000.0;
@@ -609,15 +659,17 @@ impl Engine {
         *shared = status;
     }
 
-    fn start_shards(&self, events: &UnboundedSender<Event>) -> Result<Vec<Shard>, CrawlError> {
+    fn start_shards(&mut self, events: &UnboundedSender<Event>) -> Result<Vec<Shard>, CrawlError> {
         let tls = tls::client_config(self.settings.authorities.as_deref(), self.settings.tls_hosts_max);
         let tls = tls.map_err(|e| CrawlError::System("read certificate authorities", e))?;
         let guard = Arc::new(self.settings.guard.clone());
-        let fetch = &self.settings.fetch;
+        let fetch = self.settings.fetch.clone();
         // A body, its record, both compressed and plain, and what it decodes to.
         let large_bytes = 3 * fetch.body_bytes_max + self.settings.decode.decoded_bytes_max;
         let (large, rest) = budget::split(self.settings.page_bytes_max, large_bytes, self.settings.threads);
         let (large, budget) = (Arc::new(Semaphore::new(large)), PageBudget::new(rest));
+        let slow = Arc::new(Semaphore::new(pipeline::SLOW_AT_ONCE));
+        self.budget = Some(budget.clone());
         let fetcher = || {
             let fetcher = Fetcher::new(fetch.clone(), &self.settings.agent, guard.clone(), tls.clone());
             let fetcher = fetcher.with_budget(budget.clone());
@@ -640,6 +692,7 @@ impl Engine {
             scratch: Mutex::default(),
             ids: Mutex::new(RecordIds::new(record_seed(number), 0)),
             large: large.clone(),
+            slow: slow.clone(),
             stages: self.settings.stages,
         };
         let mut shards = vec![Shard::here(tools(0), events.clone())];
@@ -669,7 +722,7 @@ const THROUGH_MAX: usize = 1_000;
 const SETTLE: Duration = Duration::from_secs(2);
 
 /// When what is to be done besides visits.
-struct Chores {
+pub(crate) struct Chores {
     tick: Instant,
     sync: Instant,
     syncing: bool,
@@ -692,7 +745,7 @@ impl Chores {
         }
     }
 
-    fn next(&self) -> Instant {
+    pub(crate) fn next(&self) -> Instant {
         let first = if self.syncing { self.tick } else { self.tick.min(self.sync) };
         if self.checkpointing { first } else { first.min(self.checkpoint) }
     }

@@ -33,6 +33,9 @@ const INLINE_DECODED_MAX: usize = 2 << 20;
 const LINK_HEADERS_MAX: usize = 32;
 /// Longest address in one.
 const LINK_HREF_BYTES_MAX: usize = 8 << 10;
+/// Pages of slow formats that are read at once; a format may have a narrower bound of its own.
+pub(crate) const SLOW_AT_ONCE: usize = 4;
+
 /// Of a Location that cannot be used, the log keeps so much.
 const LOCATION_CHARS_SHOWN: usize = 200;
 
@@ -70,6 +73,8 @@ pub struct Tools {
     pub ids: Mutex<RecordIds>,
     /// Leave to handle a large body, of which there are few: each may need several times its size meanwhile.
     pub large: Arc<Semaphore>,
+    /// Leave to read a page of a format that takes its time.
+    pub slow: Arc<Semaphore>,
     /// What is done at all.
     pub stages: Stages,
 }
@@ -114,26 +119,68 @@ pub async fn visit(visit: Box<Visit>, tools: &Arc<Tools>) -> Finished {
     let request =
         Request { url: &entry.url, addresses: &visit.addresses, validators: &entry.validators, body_bytes_max };
     let fetched = tools.protocols.fetch(&visit.host, request).await;
+    finish(visit, fetched, tools).await
+}
+
+/// What follows a fetch, or stands in for it when somebody else fetched.
+pub(crate) async fn finish(visit: Box<Visit>, fetched: Fetched, tools: &Arc<Tools>) -> Finished {
     let host = visit.host.clone();
     let kept = fetched.kept;
     let small = fetched.body.len() <= INLINE_BYTES_MAX;
-    let understood = if small { understand(&visit, &fetched, tools, INLINE_DECODED_MAX) } else { None };
+    let mut work = Work { visit, fetched, page: None };
+    let mut understood = match small {
+        true => understand(&mut work, tools, INLINE_DECODED_MAX),
+        false if is_slow(&work, &work.fetched.body, tools) => Err(Elsewhere::Slow),
+        false => Err(Elsewhere::Large),
+    };
+    if let Err(Elsewhere::Slow) = understood {
+        let leave = tools.slow.clone().acquire_owned().await.expect("nobody closes it");
+        let shared = tools.clone();
+        work = on_pool(move || {
+            let work = read_slowly(work, &shared);
+            drop(leave);
+            work
+        })
+        .await;
+        understood = if small { understand(&mut work, tools, INLINE_DECODED_MAX) } else { Err(Elsewhere::Large) };
+    }
     let (understood, mut held) = match understood {
-        Some(understood) => (understood, fetched.held),
-        None => {
+        Ok(understood) => (understood, work.fetched.held),
+        Err(_) => {
             let leave = tools.large.clone().acquire_owned().await.expect("nobody closes it");
             let tools = tools.clone();
-            let handle = move || {
-                let understood = understand(&visit, &fetched, &tools, usize::MAX).expect("there is no bound to exceed");
+            on_pool(move || {
+                let understood = understand(&mut work, &tools, usize::MAX);
                 drop(leave);
-                (understood, fetched.held)
-            };
-            tokio::task::spawn_blocking(handle).await.unwrap_or_else(|e| panic!("{e}"))
+                (understood.unwrap_or_else(|_| panic!("there is no bound to exceed")), work.fetched.held)
+            })
+            .await
         }
     };
     let Understood { record, archive, archive_first, gist } = understood;
     held.shrink_to(archive.capacity() + record.memory_bytes());
     Finished { record, archive, archive_first, gist, host, kept, held }
+}
+
+/// Does something that takes long where nobody waits for it.
+async fn on_pool<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A visit whose answer is here.
+struct Work {
+    visit: Box<Visit>,
+    fetched: Fetched,
+    /// What is on the page, if that was read already.
+    page: Option<Box<Page>>,
+}
+
+/// Why an answer cannot be understood where it is.
+enum Elsewhere {
+    /// Its body is large, or becomes large.
+    Large,
+    /// Its format takes its time.
+    Slow,
 }
 
 struct Understood {
@@ -143,28 +190,34 @@ struct Understood {
     gist: Option<Gist>,
 }
 
-/// What a response means: the record for the log and the bytes for the archive. `None` if its body is larger
-/// than `decoded_bytes_max` and should be handled elsewhere.
-fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max: usize) -> Option<Understood> {
+/// What a response means: the record for the log and the bytes for the archive; or that this is not the place for it, if
+/// `decoded_bytes_max` bounds what is handled here.
+fn understand(work: &mut Work, tools: &Tools, decoded_bytes_max: usize) -> Result<Understood, Elsewhere> {
+    let read = work.page.take();
+    let (visit, fetched) = (&*work.visit, &work.fetched);
     let mut record = Box::new(begin_record(visit, fetched, tools.clock));
     let body = match (record.outcome, &visit.purpose) {
-        (Outcome::Ok, Purpose::Robots { .. }) => Some(decoded(fetched, tools, decoded_bytes_max)?),
-        (Outcome::Ok, Purpose::Page) if tools.stages.extract => Some(decoded(fetched, tools, decoded_bytes_max)?),
+        (Outcome::Ok, Purpose::Robots { .. }) => Some(decoded(fetched, tools, decoded_bytes_max)),
+        (Outcome::Ok, Purpose::Page) if tools.stages.extract => Some(decoded(fetched, tools, decoded_bytes_max)),
         _ => None,
+    };
+    let body = match body {
+        Some(None) => {
+            work.page = read;
+            return Err(Elsewhere::Large);
+        }
+        body => body.flatten(),
     };
     if let Some(body) = &body {
         note_coding(&mut record, body);
     }
     let body = body.map(|decoded| decoded.body);
     let page = body.as_deref().filter(|_| visit.purpose.is_page() && visit.entry.sitemap.is_none());
-    let page = page.map(|bytes| {
-        let body = Body::new(bytes, fetched.header("content-type"), tools.parse.nosniff);
-        Body { url: Some(visit.entry.url.as_str()), ..body }
-    });
-    // Nobody waits for a format that takes its time: it is read where large bodies are.
+    let page = page.map(|bytes| as_body(visit, fetched, bytes, tools));
     let is_inline = decoded_bytes_max <= INLINE_DECODED_MAX;
-    if is_inline && page.as_ref().and_then(|page| tools.formats.of(page)).is_some_and(Format::is_slow) {
-        return None;
+    if is_inline && read.is_none() && page.as_ref().and_then(|page| tools.formats.of(page)).is_some_and(Format::is_slow)
+    {
+        return Err(Elsewhere::Slow);
     }
     let scratch = tools.scratch.lock().expect("nobody panics while borrowing buffers").pop();
     let mut scratch = scratch.unwrap_or_else(|| Scratch::new(tools.stages));
@@ -188,7 +241,7 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
             if let (Some(body), Some(level)) = (&body, record.entry.sitemap) {
                 read_sitemap(&mut record, body, level, tools);
             } else if let Some(page) = &page {
-                gist = Some(read_page(&mut record, page, fetched, tools, &mut scratch));
+                gist = Some(read_page(&mut record, page, read, fetched, tools, &mut scratch));
             }
         }
         _ => {}
@@ -203,7 +256,35 @@ fn understand(visit: &Visit, fetched: &Fetched, tools: &Tools, decoded_bytes_max
         archive_first = write_records(&mut record, fetched, tools, &mut scratch.writer, &mut archive);
     }
     tools.scratch.lock().expect("nobody panics while borrowing buffers").push(scratch);
-    Some(Understood { record, archive, archive_first, gist })
+    Ok(Understood { record, archive, archive_first, gist })
+}
+
+fn as_body<'a>(visit: &'a Visit, fetched: &'a Fetched, bytes: &'a [u8], tools: &Tools) -> Body<'a> {
+    let body = Body::new(bytes, fetched.header("content-type"), tools.parse.nosniff);
+    Body { url: Some(visit.entry.url.as_str()), ..body }
+}
+
+/// Whether these bytes are a page in a format that takes its time.
+fn is_slow(work: &Work, bytes: &[u8], tools: &Tools) -> bool {
+    let is_page =
+        work.fetched.outcome == Outcome::Ok && work.visit.purpose.is_page() && work.visit.entry.sitemap.is_none();
+    let body = as_body(&work.visit, &work.fetched, bytes, tools);
+    is_page && tools.stages.extract && tools.formats.of(&body).is_some_and(Format::is_slow)
+}
+
+/// Reads a page of a slow format, in memory of its own: what others share is not kept from them meanwhile.
+fn read_slowly(mut work: Work, tools: &Tools) -> Work {
+    if let Some(decoded) = decoded(&work.fetched, tools, usize::MAX) {
+        let mut extractor = Extractor::new();
+        if tools.gists {
+            extractor.want_gist(&work.visit.entry.url);
+        }
+        let mut page = Box::<Page>::default();
+        let body = as_body(&work.visit, &work.fetched, &decoded.body, tools);
+        tools.formats.read_into(&body, &mut extractor, &tools.parse, &mut page);
+        work.page = Some(page);
+    }
+    work
 }
 
 /// Whether a copy of the page may be kept.
@@ -212,7 +293,10 @@ fn may_be_kept(record: &VisitRecord, tools: &Tools) -> bool {
 }
 
 fn begin_record(visit: &Visit, fetched: &Fetched, clock: Clock) -> VisitRecord {
-    let (started, ended) = (clock.at(fetched.started), clock.at(fetched.ended));
+    let (started, ended) = match fetched.at {
+        Some(at) => (at, at),
+        None => (clock.at(fetched.started), clock.at(fetched.ended)),
+    };
     let mut record = VisitRecord::bare(visit.entry.clone(), visit.purpose.clone(), started, ended, fetched.outcome);
     record.address = fetched.address;
     record.detail = fetched.detail.as_str().into();
@@ -301,15 +385,20 @@ fn wanted(url: &Url, depth: u32, tools: &Tools) -> bool {
 fn read_page(
     record: &mut VisitRecord,
     body: &Body<'_>,
+    read: Option<Box<Page>>,
     fetched: &Fetched,
     tools: &Tools,
     scratch: &mut Scratch,
 ) -> Gist {
     record.fingerprint = xxhash_rust::xxh3::xxh3_64(body.bytes);
-    if tools.gists {
-        scratch.extractor.want_gist(&record.entry.url);
+    if let Some(page) = read {
+        scratch.page = *page;
+    } else {
+        if tools.gists {
+            scratch.extractor.want_gist(&record.entry.url);
+        }
+        tools.formats.read_into(body, &mut scratch.extractor, &tools.parse, &mut scratch.page);
     }
-    tools.formats.read_into(body, &mut scratch.extractor, &tools.parse, &mut scratch.page);
     let page = &scratch.page;
     if tools.parse.extract.main_text {
         scratch.sketcher.push(&page.main_text);
@@ -501,7 +590,7 @@ fn write_records(
     let depth = Some(record.entry.depth);
     let metadata = Metadata { depth, fetch_ms: Some(record.duration_ms()), ..Metadata::default() };
     let first_bytes = written.as_ref().map_or(0, |span| span.length as u32);
-    let request = |_| match fetched.request_head.is_empty() && !record.entry.url.is_web() {
+    let request = |_| match fetched.request_head.is_empty() {
         true => Ok(()),
         false => writer.request(out, ids[0], &capture, Some(ids[1]), &fetched.request_head, b"").map(drop),
     };

@@ -6,18 +6,22 @@
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rhumb_core::url::Host;
 use rhumb_core::visit::Visit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::engine::Event;
+use crate::fetch::Fetched;
 use crate::pipeline::{self, Tools};
 
 /// What the engine tells a shard. The engine never has more visits out than there are workers, so the channel is
 /// bounded by that.
 pub(crate) enum Command {
     Visit(Box<Visit>),
+    /// What somebody else fetched, with its number in the order of its source.
+    Read(u64, Box<Visit>, Box<Fetched>),
     Close(Host),
 }
 
@@ -40,9 +44,11 @@ impl Shard {
         let (commands, inbox) = unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let name = format!("shard-{number}");
-        let thread = std::thread::Builder::new()
-            .name(name)
-            .spawn(move || runtime.block_on(serve(inbox, Arc::new(tools), events)))?;
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            runtime.block_on(serve(inbox, Arc::new(tools), events));
+            // Blocking work of abandoned visits must not hold the process.
+            runtime.shutdown_timeout(Duration::from_secs(1));
+        })?;
         Ok(Shard { commands, thread: Some(thread) })
     }
 
@@ -69,6 +75,13 @@ async fn serve(mut inbox: UnboundedReceiver<Command>, tools: Arc<Tools>, events:
                         let finished = pipeline::visit(visit, &tools).await;
                         // The engine may be gone already; then nobody waits for this.
                         let _ = events.send(Event::Finished(finished));
+                    });
+                }
+                Some(Command::Read(number, visit, fetched)) => {
+                    let (tools, events) = (tools.clone(), events.clone());
+                    visits.spawn(async move {
+                        let finished = pipeline::finish(visit, *fetched, &tools).await;
+                        let _ = events.send(Event::Read(number, Box::new(finished)));
                     });
                 }
                 Some(Command::Close(host)) => {

@@ -12,6 +12,8 @@ use rhumb_core::Timestamp;
 use rhumb_core::crawl::Crawl;
 use rhumb_core::frontier::REASONS;
 use rhumb_core::outcome::Outcome;
+use rhumb_core::reading::Reading;
+use rhumb_core::seen::Mirror;
 use rhumb_core::traps::Rule;
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -64,6 +66,10 @@ pub struct Status {
     pub robots_fetched: u64,
     /// Pages whose body was known already.
     pub duplicates: u64,
+    /// Pages whose text is that of an older page, or nearly so.
+    pub near_duplicates: u64,
+    /// Hosts that have the pages of others.
+    pub mirrors: Vec<MirrorReport>,
     /// Links found on pages.
     pub links: u64,
     /// Failed visits that were tried again.
@@ -82,6 +88,59 @@ pub struct Status {
     pub peak_rss_bytes: u64,
     /// Share of the fetching that this process could have done but for names that were being looked up.
     pub dns_idle_share: f64,
+    /// How far each source was read, if the crawl reads what others fetched.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceStatus>,
+}
+
+/// How far a source was read that others filled.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SourceStatus {
+    /// Its name.
+    pub source: String,
+    /// Read up to about here.
+    pub offset: u64,
+    /// Its length, if it is done or being read.
+    pub bytes: u64,
+    /// Whether the end was reached.
+    pub done: bool,
+    /// Records that are no pages.
+    pub passed: u64,
+    /// Records that cannot be used.
+    pub troubles: u64,
+}
+
+/// A host that has the pages of another at the same paths.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MirrorReport {
+    /// The mirror.
+    pub host: String,
+    /// Whose pages it has.
+    pub of: String,
+    /// Pages that both have, and that say the same.
+    pub pages_same: u64,
+    /// Paths that both have; an estimate if there are many.
+    pub pages_compared: u64,
+    /// The share of the former in the latter.
+    pub share: f32,
+}
+
+/// A mirror has so many pages of another host at least.
+const MIRROR_PAGES_MIN: u64 = 10;
+/// The status names so many.
+const MIRRORS_MAX: usize = 100;
+
+impl MirrorReport {
+    fn all(crawl: &Crawl) -> Vec<MirrorReport> {
+        let report = |m: Mirror| MirrorReport {
+            host: m.host,
+            of: m.of,
+            pages_same: m.pages_same,
+            pages_compared: m.pages_compared,
+            share: m.share,
+        };
+        crawl.mirrors.report(MIRROR_PAGES_MIN).into_iter().take(MIRRORS_MAX).map(report).collect()
+    }
 }
 
 /// What is held for one reason.
@@ -118,6 +177,8 @@ impl Status {
             requests: totals.visits,
             robots_fetched: totals.robots,
             duplicates: totals.duplicates,
+            near_duplicates: totals.near_duplicates,
+            mirrors: MirrorReport::all(crawl),
             links: totals.links,
             retries: totals.retries,
             in_flight: figures.in_flight,
@@ -127,6 +188,21 @@ impl Status {
             pages_per_second: 0.0,
             peak_rss_bytes: 0,
             dns_idle_share: 0.0,
+            sources: crawl.readings.list.iter().map(SourceStatus::of).collect(),
+        }
+    }
+}
+
+impl SourceStatus {
+    fn of(reading: &Reading) -> SourceStatus {
+        let done = reading.bytes > 0;
+        SourceStatus {
+            source: reading.source.to_string(),
+            offset: if done { reading.bytes } else { reading.offset },
+            bytes: reading.bytes,
+            done,
+            passed: reading.passed,
+            troubles: reading.troubles,
         }
     }
 }

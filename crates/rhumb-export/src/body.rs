@@ -49,9 +49,12 @@ impl Bodies {
 
     /// Reads the response at `own`, with the body at `other` if there is one; nothing if it cannot be read.
     pub(crate) fn read(&self, own: &ArchiveRef, other: Option<&ArchiveRef>) -> Option<Capture> {
-        let (fields, head, mut body) = self.record(own)?;
+        let (fields, mut head, mut body) = self.record(own)?;
         if fields.kind() == "revisit" {
-            body = self.record(other?)?.2;
+            let (_, original, copy) = self.record(other?)?;
+            // What was not had over HTTP has no head of its own.
+            head = if head.is_empty() { original } else { head };
+            body = copy;
         }
         Some(Capture { id: fields.get("WARC-Record-ID").map(String::from), head, body })
     }
@@ -64,8 +67,11 @@ impl Bodies {
         let mut record = reader.next_record().ok()??;
         let fields = record.fields.clone();
         let head = match fields.kind() {
-            // What did not come over HTTP has no head.
-            "resource" => HttpHead::parse(b""),
+            // What did not come over HTTP has no head but its type.
+            "resource" => {
+                let kind = fields.get("Content-Type").map(|t| ("Content-Type".to_string(), t.to_string()));
+                HttpHead { first_line: String::new(), headers: kind.into_iter().collect(), payload_offset: 0 }
+            }
             "response" | "revisit" if fields.holds_http() => {
                 HttpHead::parse(&record.read_http_head(HTTP_HEAD_BYTES_MAX).ok()??)
             }

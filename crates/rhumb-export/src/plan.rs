@@ -1,7 +1,7 @@
 //! Which visits are exported, found in one pass over the log: of each URL the newest that counts.
 //!
-//! Every visit of a page becomes an entry (fingerprint of the URL, number of the record, how it ended), and entries are sorted
-//! outside memory. Fingerprints have 64 bits and the crawl's key, and the crawl itself tells URLs apart by nothing else, so
+//! Every visit of a page becomes an entry (fingerprint of the URL, when it was, number of the record, how it ended), and entries are
+//! sorted outside memory. The time matters where archives were read: theirs need not be in order. Fingerprints have 64 bits and the crawl's key, and the crawl itself tells URLs apart by nothing else, so
 //! that two URLs of one log never share one. A body that was archived under another visit is found in the same manner, by its digest.
 //! The result is the plan: a file of record numbers in the order of the log, some with the place of their body.
 //!
@@ -153,11 +153,12 @@ pub(crate) fn make(disk: &Arc<dyn Disk>, dir: &Path, options: &Options, progress
                     }
                 }
                 if visit.purpose.is_page() && options.filter.wants_url(&visit.entry.url) {
-                    note_visit(&mut visits, visit.entry.url.fingerprint().0, number, Class::of(&visit))?;
+                    let class = Class::of(&visit);
+                    note_visit(&mut visits, visit.entry.url.fingerprint().0, visit.started, number, class)?;
                 }
             }
-            Record::Dropped { entry, .. } if options.filter.wants_url(&entry.url) => {
-                note_visit(&mut visits, entry.url.fingerprint().0, number, Class::Other)?;
+            Record::Dropped { entry, at, .. } if options.filter.wants_url(&entry.url) => {
+                note_visit(&mut visits, entry.url.fingerprint().0, at, number, Class::Other)?;
             }
             _ => {}
         }
@@ -183,11 +184,12 @@ fn log_bytes(disk: &Arc<dyn Disk>) -> Result<u64> {
     Ok(bytes)
 }
 
-fn note_visit(visits: &mut Sorter, url: u64, number: u64, class: Class) -> Result<()> {
-    let mut entry = [0; 17];
+fn note_visit(visits: &mut Sorter, url: u64, at: Timestamp, number: u64, class: Class) -> Result<()> {
+    let mut entry = [0; 25];
     entry[..8].copy_from_slice(&url.to_be_bytes());
-    entry[8..16].copy_from_slice(&number.to_be_bytes());
-    entry[16] = class as u8;
+    entry[8..16].copy_from_slice(&at.0.to_be_bytes());
+    entry[16..24].copy_from_slice(&number.to_be_bytes());
+    entry[24] = class as u8;
     visits.push(&entry)
 }
 
@@ -296,14 +298,14 @@ fn choose(mut visits: Merge, include_failed: bool, into: &mut Sorter, progress: 
             url = Some(this);
         }
         // Only the newest of each class can matter, so that a page visited for years is a group of four.
-        let (number, class) = (u64::from_be_bytes(array(&entry[8..])), entry[16]);
+        let (number, class) = (u64::from_be_bytes(array(&entry[16..])), entry[24]);
         group.retain(|(_, known)| *known != class);
         group.push((number, class));
     }
     close(&mut group)
 }
 
-/// The record number to export among a URL's newest visits of each class, in the order of the log.
+/// The record number to export among a URL's newest visits of each class, in the order of time.
 fn newest(group: &[(u64, u8)], include_failed: bool) -> Option<u64> {
     let of = |class: Class| group.iter().find(|(_, c)| *c == class as u8).map(|(number, _)| *number);
     let last = group.iter().rev().find(|(_, class)| *class != Class::Passing as u8);

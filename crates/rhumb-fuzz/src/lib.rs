@@ -9,6 +9,7 @@
 
 pub mod config_target;
 pub mod dns;
+pub mod feed;
 pub mod head;
 pub mod html;
 pub mod log;
@@ -42,6 +43,7 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: &[(&str, Target)] = &[
     ("config", config_target::run),
     ("dns", dns::run),
+    ("feed", feed::run),
     ("head", head::run),
     ("html", html::run),
     ("log", log::run),

@@ -25,7 +25,10 @@ pub fn run(data: &[u8]) {
     let sitemap = Sitemap::read(data, &limits);
     check(&sitemap, &limits);
     if !data.starts_with(&[0x1f]) {
-        assert!(sitemap.urls.iter().map(|u| u.loc.len()).sum::<usize>() <= 3 * data.len(), "nothing is expanded");
+        // In a feed, addresses may be relative to one that is written once.
+        let grown = if sitemap.kind == Some(SitemapKind::Feed) { 5 << 20 } else { 0 };
+        let locs = sitemap.urls.iter().map(|u| u.loc.len()).sum::<usize>();
+        assert!(locs <= 3 * data.len() + grown, "nothing is expanded");
         assert_eq!(Sitemap::read(Single(data), &limits), sitemap, "byte by byte");
         assert_eq!(Sitemap::read(&gzip(data)[..], &limits), sitemap, "through gzip");
     }

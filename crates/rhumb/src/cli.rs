@@ -28,6 +28,8 @@ Examples:
   rhumb crawl https://example.org/                          one host, politely, until nothing is left
   rhumb crawl https://example.org/docs/ --scope prefix --depth 3
   rhumb crawl --dir example.org.crawl                       go on where it stopped
+  rhumb crawl ./docs                                        a tree of files on this machine, and nothing beside it
+  rhumb crawl warc:old.warc.gz 'warc:more/*.warc.gz'        archives of others, without a single request
   rhumb crawl a.example b.example --scope domain --exclude '\\.pdf$' --limit 1000 --dir mine
 
 What is given here overrides the configuration and is kept in DIR/rhumb.toml, so a resumed crawl has the
@@ -112,11 +114,27 @@ pub enum Command {
         /// The Content-Type header it came with, such as "text/html; charset=utf-8".
         #[arg(long, value_name = "TYPE")]
         content_type: Option<String>,
+        /// The main text as markdown, too; without --json, only that.
+        #[arg(long)]
+        markdown: bool,
     },
-    /// Show what a sitemap says: XML, plain text, RSS or Atom, gzip or not.
+    /// Show what a sitemap or feed lists: XML, plain text, RSS, Atom or JSON Feed, gzip or not.
     Sitemap {
         /// The sitemap; - for standard input.
         file: PathBuf,
+        /// The file's URL, which addresses in a feed may be relative to.
+        #[arg(long, value_name = "URL")]
+        base: Option<String>,
+    },
+    /// Read a PDF from standard input, within bounds; what the crawler starts for each.
+    #[command(hide = true)]
+    PdfText {
+        /// Memory that may be had, in bytes.
+        #[arg(long)]
+        memory: u64,
+        /// Processor time that may be had, in seconds.
+        #[arg(long)]
+        time: u64,
     },
     /// Look into WARC files.
     Warc {
@@ -159,7 +177,7 @@ const PAGES: &str = "Which pages";
 
 #[derive(Debug, Args)]
 pub struct CrawlArgs {
-    /// Where to begin; http:// is assumed where no scheme is given.
+    /// Where to begin: URLs (http:// is assumed where there is no scheme), files or directories, or archives as warc:PATH.
     #[arg(value_name = "SEED")]
     pub seeds: Vec<String>,
     /// Crawl directory [default: the first seed's host with .crawl]

@@ -21,6 +21,7 @@ use rhumb_core::url::{Fingerprint, NormalizeOptions, ShapeLimits};
 use rhumb_crawl::Settings;
 use rhumb_crawl::dns::DnsConfig;
 use rhumb_crawl::fetch::FetchLimits;
+use rhumb_crawl::pdf::{Pdf, PdfConfig};
 use rhumb_crawl::settings::Stages;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,8 @@ const SEAL: &str = "# CRC-32 of all above: ";
 
 /// Bytes that one compiled expression may take.
 const EXPRESSION_BYTES_MAX: usize = 1 << 20;
+/// With less a process that reads PDFs would not even start.
+const PDF_BYTES_MIN: u64 = 64 << 20;
 /// What a remembered TLS session takes: two tickets and the certificates of the host.
 const TLS_SESSION_BYTES: usize = 8 << 10;
 
@@ -85,6 +88,7 @@ pub struct Config {
     pub politeness: PolitenessSection,
     pub fetch: FetchSection,
     pub page: PageSection,
+    pub formats: FormatsSection,
     pub url: UrlSection,
     pub dns: DnsSection,
     pub net: NetSection,
@@ -220,6 +224,41 @@ impl Default for FetchSection {
             redirects_max: 10,
             cookies: false,
         }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FormatsSection {
+    /// Whether PDFs are read for their text and links. They are archived either way.
+    pub pdf: bool,
+    /// How long reading one may take, in processor time and by the clock.
+    pub pdf_time: Span,
+    /// Memory of a process that reads one.
+    pub pdf_memory: Size,
+    /// How many such processes there may be at once.
+    pub pdf_at_once: usize,
+}
+
+impl Default for FormatsSection {
+    fn default() -> Self {
+        FormatsSection {
+            pdf: true,
+            pdf_time: Span(std::time::Duration::from_secs(10)),
+            pdf_memory: Size(512 << 20),
+            pdf_at_once: 2,
+        }
+    }
+}
+
+impl FormatsSection {
+    /// The formats that are read: those of the core, and PDF in processes of its own.
+    pub fn in_force(&self) -> Formats {
+        let formats = Formats::default();
+        if !self.pdf {
+            return formats;
+        }
+        formats.with(Pdf::new(PdfConfig::own(self.pdf_time.0, self.pdf_memory.0, self.pdf_at_once)))
     }
 }
 
@@ -488,6 +527,12 @@ impl Config {
         if p.delay_factor.is_nan() || !(0.0..=1e6).contains(&p.delay_factor) {
             bail!("delay_factor {}: between 0 and 1000000", p.delay_factor);
         }
+        if self.formats.pdf_memory.0 < PDF_BYTES_MIN {
+            bail!("formats.pdf_memory {}: at least {}", self.formats.pdf_memory, Size(PDF_BYTES_MIN));
+        }
+        if self.formats.pdf_at_once == 0 {
+            bail!("formats.pdf_at_once: at least one");
+        }
         if c.memory.0 < memory::BYTES_MIN {
             bail!("memory {}: at least {}", c.memory, Size(memory::BYTES_MIN));
         }
@@ -563,7 +608,7 @@ impl Config {
                 },
                 ..ParseOptions::default()
             },
-            formats: Formats::default(),
+            formats: self.formats.in_force(),
             dns,
             guard,
             agent: agent.to_string(),

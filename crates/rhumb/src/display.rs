@@ -12,6 +12,8 @@ use anyhow::{Context, Result};
 use rhumb_crawl::status::{Shared, Status};
 use serde::{Deserialize, Serialize};
 
+use crate::out;
+
 use crate::units::human_bytes;
 
 /// The live display, on a thread of its own.
@@ -110,6 +112,11 @@ fn live(s: &Status) -> Vec<String> {
             thousands(s.in_flight)
         ),
     ];
+    if let Some(reading) = reading(s) {
+        lines.truncate(1);
+        lines.push(format!("  {reading}"));
+        lines.push(String::new());
+    }
     let mut line = String::new();
     for word in troubles(s) {
         if line.len() + word.len() + 3 > COLUMNS {
@@ -125,8 +132,24 @@ fn live(s: &Status) -> Vec<String> {
     lines
 }
 
+/// How far archives were read: "reading old.warc.gz, 43 %; 1 of 3 done". Nothing if the crawl fetches.
+fn reading(s: &Status) -> Option<String> {
+    let done = s.sources.iter().filter(|source| source.done).count();
+    let now = s.sources.iter().find(|source| !source.done && source.bytes > 0).map(|source| {
+        let name = source.source.rsplit('/').next().unwrap_or_default();
+        format!("reading {}, {} %; ", out::escape(name), 100 * source.offset / source.bytes)
+    });
+    let all = s.sources.len();
+    (all > 0)
+        .then(|| format!("{}{done} of {all} archive{} done", now.unwrap_or_default(), if all == 1 { "" } else { "s" }))
+}
+
 fn plain(s: &Status) -> String {
     let trouble = troubles(s);
+    if let Some(reading) = reading(s) {
+        let (pages, bytes) = (thousands(s.pages), human_bytes(s.bytes));
+        return format!("{pages} pages ({:.1}/s), {bytes}; {reading}", s.pages_per_second);
+    }
     format!(
         "{} pages ({:.1}/s), {}, {} waiting, {} hosts, {} in flight{}",
         thousands(s.pages),
@@ -166,6 +189,8 @@ pub struct Figures {
     requests: u64,
     robots_fetched: u64,
     duplicates: u64,
+    near_duplicates: u64,
+    mirrors: Vec<Mirror>,
     retries: u64,
     in_flight: u64,
     hosts_ready: u64,
@@ -173,6 +198,24 @@ pub struct Figures {
     pages_per_second: f64,
     peak_rss_bytes: u64,
     state: String,
+    sources: Vec<Source>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Source {
+    done: bool,
+    passed: u64,
+    troubles: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Mirror {
+    host: String,
+    of: String,
+    pages_same: u64,
+    share: f64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -227,11 +270,21 @@ pub fn summary(f: &Figures) -> String {
             format!("{} for robots.txt, {} tried again", thousands(f.robots_fetched), thousands(f.retries))
         }),
     ];
-    lines.push(row("hosts", thousands(f.hosts), {
-        let running = f.state == "running";
-        let now = || format!("{} ready, {} pausing, {} in flight", f.hosts_ready, f.hosts_waiting, f.in_flight);
-        if running { now() } else { String::new() }
-    }));
+    if !f.sources.is_empty() {
+        lines.truncate(2);
+        let sum = |of: fn(&Source) -> u64| thousands(f.sources.iter().map(of).sum());
+        let done = f.sources.iter().filter(|s| s.done).count() as u64;
+        lines.push(row("archives", f.sources.len().to_string(), format!("{done} read to the end")));
+        let note = format!("{} could not be used", sum(|s| s.troubles));
+        lines.push(row("other records", sum(|s| s.passed), note));
+        lines.push(row("robots.txt", thousands(f.robots_fetched), String::new()));
+    } else {
+        lines.push(row("hosts", thousands(f.hosts), {
+            let running = f.state == "running";
+            let now = || format!("{} ready, {} pausing, {} in flight", f.hosts_ready, f.hosts_waiting, f.in_flight);
+            if running { now() } else { String::new() }
+        }));
+    }
     if f.hosts_held > 0 {
         lines.push(row("URLs held", thousands(f.urls_held), format!("of {} hosts", thousands(f.hosts_held))));
     }
@@ -244,6 +297,15 @@ pub fn summary(f: &Figures) -> String {
     }
     if f.duplicates > 0 {
         lines.push(row("duplicates", thousands(f.duplicates), "pages whose body was known already".to_string()));
+    }
+    if f.near_duplicates > 0 {
+        let note = "pages with the text of an older one, or nearly so".to_string();
+        lines.push(row("near-duplicates", thousands(f.near_duplicates), note));
+    }
+    for mirror in &f.mirrors {
+        let note =
+            format!("pages of {} also on {}, {:.0} % of what both have", mirror.of, mirror.host, mirror.share * 100.0);
+        lines.push(row("mirror", thousands(mirror.pages_same), note));
     }
     if !f.outcomes.is_empty() {
         lines.push("  how URLs ended".to_string());

@@ -45,7 +45,17 @@ const LICENCES: &[&str] = &[
 ];
 
 /// Crates that stand in the tree twice, as in deny.toml, which gives the reasons; the last is one of tests.
-const DUPLICATES: &[&str] = &["getrandom", "hashbrown", "syn", "synstructure", "bit-vec"];
+const DUPLICATES: &[&str] = &[
+    "bit-vec",
+    "block-buffer",
+    "cpufeatures",
+    "crypto-common",
+    "digest",
+    "getrandom",
+    "hashbrown",
+    "syn",
+    "synstructure",
+];
 
 /// The bans of deny.toml.
 const BANNED: &[&str] = &["openssl-sys", "native-tls", "aws-lc-sys", "reqwest", "isahc", "sled", "hickory-resolver"];

@@ -164,6 +164,7 @@ impl<'de> Visitor<'de> for Item<'_, '_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let reader = self.0;
         let place = reader.place.get();
+        let words_bytes_max = if reader.to.options.words { SUMMARY_BYTES_MAX } else { 0 };
         let mut draft = Draft::default();
         while let Some(key) = map.next_key_seed(Text(KEY_BYTES_MAX))? {
             let key = key.unwrap_or_default();
@@ -192,12 +193,12 @@ impl<'de> Visitor<'de> for Item<'_, '_, '_> {
                         map.next_value_seed(Text(KEY_BYTES_MAX))?.unwrap_or_default().trim(),
                     );
                 }
-                "title" if reader.to.options.words => {
-                    let title = map.next_value_seed(Text(SUMMARY_BYTES_MAX))?.unwrap_or_default();
+                "title" => {
+                    let title = map.next_value_seed(Text(words_bytes_max))?.unwrap_or_default();
                     draft.title = reader.to.words.reduce(&title, false);
                 }
-                key @ ("content_html" | "content_text" | "summary") if reader.to.options.words => {
-                    let text = map.next_value_seed(Text(SUMMARY_BYTES_MAX))?.unwrap_or_default();
+                key @ ("content_html" | "content_text" | "summary") => {
+                    let text = map.next_value_seed(Text(words_bytes_max))?.unwrap_or_default();
                     let text = reader.to.words.reduce(&text, key == "content_html");
                     draft.offer_summary(text);
                 }

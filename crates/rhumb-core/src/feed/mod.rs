@@ -92,6 +92,9 @@ impl Feed {
 /// Text kept of one summary, markup included; a bound on what waits at a time.
 const SUMMARY_BYTES_MAX: usize = 256 << 10;
 
+/// What relative addresses may grow by when they are resolved, all together: a long base is written once and meant many times.
+const RESOLVED_BYTES_MAX: usize = 4 << 20;
+
 /// Candidates for an entry's address, best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum LocRank {
@@ -116,6 +119,8 @@ enum DateRank {
 #[derive(Default)]
 struct Draft {
     loc: Option<(LocRank, String)>,
+    /// How long the address was before it was resolved.
+    written_bytes: usize,
     /// What stood where an address should, and is none.
     bad_loc: Option<String>,
     date: Option<(DateRank, String)>,
@@ -131,7 +136,10 @@ impl Draft {
         }
         let absolute = rank >= LocRank::Guid && rank != LocRank::Source;
         match bases.resolve(text, absolute) {
-            Some(loc) => self.loc = Some((rank, loc)),
+            Some(loc) => {
+                self.written_bytes = text.len();
+                self.loc = Some((rank, loc));
+            }
             None if absolute => {}
             None => {
                 self.bad_loc.get_or_insert_with(|| text.to_owned());
@@ -196,12 +204,13 @@ struct Collector<'a> {
     feed: &'a mut Feed,
     bases: Bases,
     words: Words,
+    grown_bytes: usize,
 }
 
 impl<'a> Collector<'a> {
     fn new(own: Option<&Url>, limits: &'a SitemapLimits, options: &'a FeedOptions, feed: &'a mut Feed) -> Self {
         feed.listing.kind = Some(SitemapKind::Feed);
-        Collector { limits, options, feed, bases: Bases::new(own), words: Words::new(options) }
+        Collector { limits, options, feed, bases: Bases::new(own), words: Words::new(options), grown_bytes: 0 }
     }
 
     fn problem(&mut self, place: Place, trouble: Trouble, found: &str) {
@@ -260,6 +269,10 @@ impl<'a> Collector<'a> {
         }
         if self.feed.listing.urls.len() >= self.limits.urls_max {
             return Err(Trouble::TooManyUrls);
+        }
+        self.grown_bytes += loc.len().saturating_sub(draft.written_bytes);
+        if self.grown_bytes > RESOLVED_BYTES_MAX {
+            return Err(Trouble::TooLarge);
         }
         let lastmod = match draft.date {
             Some((_, date)) if dates::parse(&date).is_none() => {

@@ -205,6 +205,12 @@ fn hostile_feeds_end_with_a_name() {
     check("<!DOCTYPE rss SYSTEM 'x'".to_string(), "ends_early");
     check(format!("<rss><channel>{item}<!ENTITY a 'b'>"), "doctype");
     check("<rss><channel><item><link>http://a.example/".to_string(), "ends_early");
+    let base = format!(
+        "<feed xml:base='http://a.example/{}/'>{}",
+        "x".repeat(4000),
+        "<entry><link href='y'/></entry>".repeat(49_000)
+    );
+    check(base, "too_large");
     check("<html>".to_string(), "not_a_sitemap");
     check("<urlset/>".to_string(), "not_a_sitemap");
     let long =

@@ -112,6 +112,7 @@ impl Frontier {
             && state.addresses.is_none()
             && !state.resolving
             && state.down.is_none()
+            && state.host.rules().needs_dns
             && state.host.ip_literal().is_none()
         {
             state.resolving = true;

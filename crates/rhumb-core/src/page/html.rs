@@ -14,7 +14,7 @@
 
 use super::charref::push_attribute;
 use super::gist::GistReader;
-use super::main_text::{Hints, MainText, Tree};
+use super::main_text::{Hints, MainText, SiteTemplate, Tree};
 use super::meta::{Refresh, Rel, srcset};
 use super::tag::{Content, Tag};
 use super::text::{Collapsed, Gap, cut};
@@ -101,6 +101,17 @@ impl Extractor {
         self.wants_gist = true;
     }
 
+    /// Leaves out of the main text of the following pages what the pages of their site have in common, and learns that from
+    /// them; all must be of the template's site. [`Extractor::take_template`] gives the template back.
+    pub fn use_template(&mut self, template: SiteTemplate) {
+        self.main_text.template = Some(template);
+    }
+
+    /// The template in use, with what it learned; pages to come are judged alone.
+    pub fn take_template(&mut self) -> Option<SiteTemplate> {
+        self.main_text.template.take()
+    }
+
     /// The gist of a page that is plain text, if it was wanted.
     pub(super) fn gist_of_text(&mut self, text: &str) -> Gist {
         if std::mem::take(&mut self.wants_gist) {
@@ -160,6 +171,10 @@ impl Extractor {
         if wants_main_text {
             self.main_text.tree.finish(html.len(), page.text.len());
             self.main_text.write(&page.text, page.title.as_deref(), &mut page.main_text);
+            if options.markdown {
+                let bytes_max = options.text_bytes_max.saturating_mul(2);
+                self.main_text.write_markdown(html, &page.main_text, bytes_max, &mut page.markdown);
+            }
         }
         page.gist = self.gist.finish();
     }

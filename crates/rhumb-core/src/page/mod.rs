@@ -34,6 +34,7 @@ pub use format::{Body, Format, Formats};
 pub use gist::Gist;
 pub use html::{ExtractOptions, Extractor};
 pub use links::{Link, LinkTag, Links};
+pub use main_text::SiteTemplate;
 pub use meta::{Refresh, Rel};
 pub use report::{ParseReport, ReportLink};
 pub use sniff::MediaKind;

@@ -27,6 +27,12 @@ pub struct ParseReport {
     pub links: Vec<ReportLink>,
     /// The visible text.
     pub text: String,
+    /// The text without menus, sidebars and footers; absent when it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub main_text: Option<String>,
+    /// The main text as CommonMark; absent when it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub markdown: Option<String>,
     /// The character encoding, or nothing when the body is not text.
     pub charset: Option<String>,
     /// The language: as detected if that is reliable, else as `<html lang>` says, else as detected after all.
@@ -108,6 +114,8 @@ impl ParseReport {
                 })
                 .collect(),
             text: page.text.clone(),
+            main_text: (!page.main_text.is_empty() || page.text.is_empty()).then(|| page.main_text.clone()),
+            markdown: (!page.markdown.is_empty()).then(|| page.markdown.clone()),
             charset: (!page.charset.is_empty()).then(|| page.charset.to_owned()),
             language: page.best_language(),
             html_lang: page.html_lang.clone(),

@@ -41,6 +41,26 @@ pub enum MediaKind {
     Binary,
 }
 
+impl MediaKind {
+    /// As in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            MediaKind::Html => "html",
+            MediaKind::Xhtml => "xhtml",
+            MediaKind::Feed => "feed",
+            MediaKind::Sitemap => "sitemap",
+            MediaKind::Xml => "xml",
+            MediaKind::Json => "json",
+            MediaKind::Text => "text",
+            MediaKind::Image => "image",
+            MediaKind::Pdf => "pdf",
+            MediaKind::Media => "media",
+            MediaKind::Archive => "archive",
+            MediaKind::Binary => "binary",
+        }
+    }
+}
+
 /// As many bytes as the standard lets a sniffer see.
 pub const HEADER_BYTES: usize = 1445;
 

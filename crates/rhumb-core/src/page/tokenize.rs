@@ -163,7 +163,9 @@ impl<'a, 's> Tokenizer<'a, 's> {
         self.attributes.clear();
         let keep = match self.keep {
             Keep::Wanted(most) if !is_end && tag.wants_attributes() => most,
-            Keep::WantedAndBlocks(most) if !is_end && (tag.wants_attributes() || tag.is_node()) => most,
+            Keep::WantedAndBlocks(most) if !is_end && (tag.wants_attributes() || tag.is_node() || tag == Tag::Code) => {
+                most
+            }
             Keep::Wanted(_) | Keep::WantedAndBlocks(_) => 0,
             #[cfg(test)]
             Keep::All => usize::MAX,

@@ -97,6 +97,7 @@ pub(crate) async fn exchange(
         ended,
         kept: false,
         held,
+        at: None,
     })
 }
 

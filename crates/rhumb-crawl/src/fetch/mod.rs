@@ -24,6 +24,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use rhumb_core::Timestamp;
 use rhumb_core::net::Guard;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::url::{Host, Url};
@@ -116,6 +117,8 @@ pub struct Fetched {
     pub started: Instant,
     /// When the last byte was here.
     pub ended: Instant,
+    /// When it was, if it was not now: somebody else fetched it.
+    pub at: Option<Timestamp>,
     /// Whether the connection is kept for the next request.
     pub kept: bool,
     /// The memory that the body was given.
@@ -158,6 +161,7 @@ impl Fetched {
             http2: false,
             started,
             ended: Instant::now(),
+            at: None,
             kept: false,
             held,
         }

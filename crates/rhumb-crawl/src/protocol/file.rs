@@ -45,8 +45,8 @@ pub struct Files {
 struct Tree {
     /// As named.
     named: PathBuf,
-    /// The crawl's own directory.
-    crawl_dir: PathBuf,
+    /// The crawl's own directory, if there is one.
+    crawl_dir: Option<PathBuf>,
 }
 
 impl Protocol for Files {
@@ -57,7 +57,7 @@ impl Protocol for Files {
     fn allow(&self, seed: &Url, crawl_dir: &Path) {
         let path = seed.path();
         let Some(named) = path_of(&path[..path.rfind('/').map_or(0, |at| at + 1)]) else { return };
-        let crawl_dir = crawl_dir.canonicalize().unwrap_or_else(|_| crawl_dir.to_path_buf());
+        let crawl_dir = crawl_dir.canonicalize().ok();
         let mut trees = self.trees.write().expect("nobody panics while adding a tree");
         if !trees.iter().any(|tree| tree.named == named) {
             trees.push(Arc::new(Tree { named, crawl_dir }));
@@ -242,7 +242,7 @@ fn find(trees: &[Arc<Tree>], url_path: &str, bytes_max: usize) -> Result<Found, 
             _ => {}
         }
     }
-    opened.into_list(&tree.crawl_dir, bytes_max)
+    opened.into_list(tree.crawl_dir.as_deref(), bytes_max)
 }
 
 fn without_slash(path: &Path) -> PathBuf {
@@ -265,7 +265,7 @@ impl Tree {
         let real = path.canonicalize()?;
         let outside = || Refusal(403, format!("it leads out of {}", self.named.display()));
         let inside = real.strip_prefix(&top).map_err(|_| outside())?;
-        if real.starts_with(&self.crawl_dir) {
+        if self.crawl_dir.as_ref().is_some_and(|own| real.starts_with(own)) {
             return Err(Refusal(403, "it is the crawl's own directory".to_string()));
         }
         let step = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -313,7 +313,7 @@ impl Opened {
         Ok(Found::File { file, facts, body: Some(body) })
     }
 
-    fn into_list(self, crawl_dir: &Path, bytes_max: usize) -> Result<Found, Refusal> {
+    fn into_list(self, crawl_dir: Option<&Path>, bytes_max: usize) -> Result<Found, Refusal> {
         let mut facts = Facts::of(&File::from(self.fd.as_fd().try_clone_to_owned()?).metadata()?, None);
         facts.media_type = Some("text/html; charset=utf-8");
         let mut names: Vec<(Vec<u8>, bool)> = Vec::new();
@@ -324,7 +324,7 @@ impl Opened {
             let kind = entry.file_type();
             let special =
                 matches!(kind, FileType::Fifo | FileType::Socket | FileType::CharacterDevice | FileType::BlockDevice);
-            let own = || self.real.join(std::ffi::OsStr::from_bytes(name)) == crawl_dir;
+            let own = || crawl_dir.is_some_and(|own| self.real.join(std::ffi::OsStr::from_bytes(name)) == own);
             if name.starts_with(b".") || special || own() {
                 continue;
             }
@@ -421,3 +421,65 @@ const MEDIA_TYPES: &[(&str, &str)] = &[
     ("gz", "application/gzip"),
     ("tar", "application/x-tar"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn paths_and_urls() {
+        let check = |url_path: &str, path: Option<&str>| {
+            assert_eq!(path_of(url_path), path.map(PathBuf::from), "{url_path}");
+        };
+        check("/a%20b/%C3%A9", Some("/a b/é"));
+        check("/100%/x%zz", Some("/100%/x%zz"));
+        check("/a%2Fb", None);
+        check("/a%00", None);
+        let strange = PathBuf::from(std::ffi::OsString::from_vec(b"/a?#%\xff/\n".to_vec()));
+        let url = url_of(&strange, false);
+        assert_eq!(url, "file:///a%3F%23%25%FF/%0A");
+        let parsed = Url::parse(&url).expect("a URL");
+        assert_eq!(path_of(parsed.path()), Some(strange));
+    }
+
+    /// While a directory is exchanged for a link to another again and again, nothing of the other is ever read.
+    #[test]
+    fn a_link_put_in_the_way_leads_nowhere() {
+        let place = tempfile::tempdir().expect("temporary directory");
+        let place = place.path().canonicalize().expect("it is there");
+        let top = place.join("docs");
+        std::fs::create_dir_all(top.join("real")).expect("make a directory");
+        std::fs::create_dir_all(place.join("outside")).expect("make a directory");
+        std::fs::write(top.join("real/page"), "inside").expect("write");
+        std::fs::write(place.join("outside/page"), "outside").expect("write");
+        symlink(place.join("outside"), place.join("link")).expect("link");
+        let tree = Tree { named: top.clone(), crawl_dir: None };
+        let stop = AtomicBool::new(false);
+        let (mut read, mut refused) = (0, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (real, link, away) = (top.join("real"), place.join("link"), place.join("away"));
+                while !stop.load(Ordering::Relaxed) {
+                    let _ = std::fs::rename(&real, &away);
+                    let _ = std::fs::rename(&link, &real);
+                    let _ = std::fs::rename(&real, &link);
+                    let _ = std::fs::rename(&away, &real);
+                }
+            });
+            for _ in 0..20_000 {
+                match tree.open(&top.join("real/page")) {
+                    Ok(opened) => {
+                        let (body, _) = read_at_most(File::from(opened.fd), 100).expect("read");
+                        assert_eq!(body, b"inside");
+                        read += 1;
+                    }
+                    Err(_) => refused += 1,
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert!(read > 0 && refused > 0, "{read} read, {refused} refused");
+    }
+}

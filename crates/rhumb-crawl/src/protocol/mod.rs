@@ -4,17 +4,23 @@
 //! does not ask where it came from. What the frontier must know of a scheme before a visit (names to resolve, robots.txt,
 //! pauses) is data, [`Scheme`].
 //!
+//! A protocol may also hold pages that somebody fetched before ([`Protocol::feeds`], `feed.rs`): nothing of it is fetched by URL, it is
+//! read from one end to the other.
+//!
 //! To add a protocol: write its file here beside `file.rs`, and name it in [`Registry::default`]. From outside this crate:
 //! [`Registry::add`] (`tests/toy_protocol.rs` does so). Nothing else changes.
 //!
 //! Invariant: whatever a protocol does, a fetch ends within [`FetchLimits::total`] and brings no more than the body's bound; and
 //! `http` takes no detour: its fetcher is called as itself, without a box and without a look-up.
 
+pub mod feed;
 pub mod file;
 mod http;
+pub mod warc;
 
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,6 +31,7 @@ use rhumb_core::url::scheme::SchemeError;
 use rhumb_core::url::{Host, Scheme, Url};
 use rhumb_store::warc::Truncated;
 
+use self::feed::{Feed, HowToRead};
 use crate::fetch::budget::PageBudget;
 use crate::fetch::{FetchLimits, Fetched, Fetcher, Request};
 
@@ -43,6 +50,23 @@ pub trait Protocol: Send + Sync {
 
     /// Fetches one URL of one of its schemes. What goes wrong out there is part of the answer.
     fn fetch<'a>(&'a self, host: &'a Host, request: Request<'a>, bounds: &'a Bounds) -> Fetching<'a>;
+
+    /// The name of sources that hold pages already: `warc` for those that are named `warc:PATH`.
+    fn feeds(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The sources that were meant by what followed the name and its colon, each in the one form that the log keeps.
+    fn sources(&self, meant: &str) -> io::Result<Vec<String>> {
+        let _ = meant;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Opens a source.
+    fn open(&self, source: &str, how: &HowToRead) -> io::Result<Box<dyn Feed>> {
+        let _ = (source, how);
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// The host will not be visited soon; what is kept open for it may go.
     fn close(&self, host: &Host) {
@@ -74,7 +98,7 @@ pub struct Registry {
 
 impl Default for Registry {
     fn default() -> Registry {
-        Registry { list: vec![Arc::new(file::Files::default())] }
+        Registry { list: vec![Arc::new(file::Files::default()), Arc::new(warc::Warcs)] }
     }
 }
 
@@ -102,6 +126,26 @@ impl Registry {
         if let Some(protocol) = self.find(seed.scheme()) {
             protocol.allow(seed, crawl_dir);
         }
+    }
+
+    /// The sources that a seed such as `warc:PATH` stands for; `None` if it is no such seed.
+    pub fn sources(&self, seed: &str) -> Option<io::Result<Vec<String>>> {
+        let (protocol, meant) = self.feeding(seed)?;
+        let name = protocol.feeds().unwrap_or_default();
+        Some(protocol.sources(meant).map(|list| list.into_iter().map(|source| format!("{name}:{source}")).collect()))
+    }
+
+    /// Opens a source that [`Registry::sources`] named.
+    pub(crate) fn open(&self, source: &str, how: &HowToRead) -> io::Result<Box<dyn Feed>> {
+        let unknown = || io::Error::new(io::ErrorKind::Unsupported, "nobody here reads it");
+        let (protocol, source) = self.feeding(source).ok_or_else(unknown)?;
+        protocol.open(source, how)
+    }
+
+    fn feeding<'a>(&self, seed: &'a str) -> Option<(&Arc<dyn Protocol>, &'a str)> {
+        let (name, meant) = seed.split_once(':')?;
+        let protocol = self.list.iter().find(|p| p.feeds().is_some_and(|f| f.eq_ignore_ascii_case(name)))?;
+        Some((protocol, meant))
     }
 
     fn find(&self, scheme: &str) -> Option<&Arc<dyn Protocol>> {

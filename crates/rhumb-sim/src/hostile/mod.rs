@@ -9,7 +9,7 @@
 //! Invariant: the registry is the truth. Whatever a kind promises in `ends` is what the crawler is tested against, and
 //! docs/hostile-web.md is checked against it.
 //!
-//! Read `server.rs` next (sockets), then the groups: `traps`, `redirects`, `bodies` and `heads`, `rates`, `robots`, `tls`
+//! Read `server.rs` next (sockets), then the groups: `traps`, `redirects`, `bodies`, `documents` and `heads`, `rates`, `robots`, `tls`
 //! (with `certs`), `http2` (with `frames`), `dns`.
 
 mod bodies;
@@ -17,6 +17,7 @@ mod certs;
 mod dns;
 #[cfg(test)]
 mod document;
+mod documents;
 mod frames;
 mod heads;
 mod http2;
@@ -66,7 +67,9 @@ pub enum Group {
     Redirects,
     /// Bodies that never end, lie or break.
     Bodies,
-    /// Response heads that do.
+    /// Feeds and PDFs that hurt whoever reads them.
+    Documents,
+    /// Response heads that lie or break.
     Heads,
     /// Answers that ask for less.
     Rates,
@@ -87,6 +90,7 @@ impl Group {
             Group::Traps => "traps",
             Group::Redirects => "redirects",
             Group::Bodies => "bodies",
+            Group::Documents => "documents",
             Group::Heads => "heads",
             Group::Rates => "rates",
             Group::Robots => "robots",
@@ -287,10 +291,11 @@ impl Kind {
 }
 
 /// The kinds, group by group.
-static GROUPS: [&[Kind]; 9] = [
+static GROUPS: [&[Kind]; 10] = [
     traps::KINDS,
     redirects::KINDS,
     bodies::KINDS,
+    documents::KINDS,
     heads::KINDS,
     rates::KINDS,
     robots::KINDS,

@@ -10,7 +10,7 @@
 //! * `read` holds a bounded amount of memory whatever the file says of itself, and names the offset of every trouble.
 //!
 //! Read `write.rs` for what a record holds (`deflate.rs` packs pages, `small.rs` what is short), `fields.rs` and `http.rs` for its two kinds of head, `source.rs` then `read.rs`
-//! for the way back, `check.rs` for what is done with it (`check`, `ls`, `whole_prefix`), and `cdxj.rs` with `surt.rs` for
+//! for the way back (`seek.rs` finds it again behind damage), `check.rs` for what is done with it (`check`, `ls`, `whole_prefix`), and `cdxj.rs` with `surt.rs` for
 //! the index. The bytes are described in `docs/formats/archive.md`.
 
 pub mod cdxj;
@@ -20,6 +20,7 @@ mod fields;
 pub mod http;
 mod idn;
 pub mod read;
+mod seek;
 mod small;
 mod source;
 pub mod surt;
@@ -32,6 +33,7 @@ pub use cdxj::CdxEntry;
 pub use check::{CheckReport, Problem, Row, check, ls, whole_prefix};
 pub use fields::Fields;
 pub use read::{Record, WarcReader};
+pub use seek::find_member;
 pub use surt::surt;
 pub use write::{Capture, Digest, Metadata, Profile, RecordId, RecordIds, RecordWriter, Response, Revisit, Truncated};
 

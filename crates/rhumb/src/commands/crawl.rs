@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use rhumb_core::url::{Normalizer, Url, UrlError};
-use rhumb_crawl::protocol::file;
+use rhumb_crawl::protocol::{Registry, file};
 use rhumb_crawl::status::Status;
-use rhumb_crawl::{CrawlError, End, Settings};
+use rhumb_crawl::{CrawlError, End, Engine, Settings};
 use rhumb_store::disk::{DirLock, Disk, RealDisk};
 use tokio::sync::watch;
 
@@ -30,6 +30,7 @@ pub fn run(args: &CrawlArgs, json: bool) -> Result<Exit> {
     }
     Ok(match end {
         End::Interrupted => Exit::Interrupted,
+        _ if status.sources.iter().any(|s| s.troubles > 0) => Exit::Look,
         End::Finished | End::Limit if status.pages == 0 => Exit::Look,
         End::Finished | End::Limit => Exit::Done,
     })
@@ -48,7 +49,16 @@ fn tell(end: End, status: &Status, dir: &Path) -> Result<()> {
     };
     out::line(&headline)?;
     out::line(&display::summary(&figures))?;
-    if status.pages == 0 {
+    let troubles: u64 = status.sources.iter().map(|s| s.troubles).sum();
+    if troubles > 0 {
+        out::line(&format!(
+            "{} of the archives could not be used.",
+            if troubles == 1 { "1 record".to_string() } else { format!("{} records", display::thousands(troubles)) }
+        ))?;
+    }
+    if status.pages == 0 && !status.sources.is_empty() {
+        out::line("No page was found in the archives.")?;
+    } else if status.pages == 0 {
         let saw = |names: &[&str]| {
             names.iter().any(|name| status.outcomes.contains_key(name) || status.held.contains_key(name))
         };
@@ -78,6 +88,8 @@ pub struct Plan {
     pub dir: PathBuf,
     config: Config,
     seeds: Vec<Url>,
+    /// Archives of others, to be read instead of fetching.
+    sources: Vec<String>,
     resumed: bool,
     /// Whether people are told what begins.
     announced: bool,
@@ -86,11 +98,22 @@ pub struct Plan {
 impl Plan {
     /// Checks everything before anything is written.
     pub fn make(args: &CrawlArgs) -> Result<Plan> {
-        let seeds = args.seeds.iter().map(|s| seed(s)).collect::<Result<Vec<Url>>>()?;
-        let dir = match (&args.dir, seeds.first()) {
-            (Some(dir), _) => dir.clone(),
-            (None, Some(first)) => PathBuf::from(directory_name(first)),
-            (None, None) => {
+        let (mut seeds, mut sources) = (Vec::new(), Vec::new());
+        for text in &args.seeds {
+            match Registry::default().sources(text) {
+                None => seeds.push(seed(text)?),
+                Some(Ok(found)) => sources.extend(found),
+                Some(Err(e)) => return Err(usage(format!("{text:?} cannot be read: {e}"))),
+            }
+        }
+        if !seeds.is_empty() && !sources.is_empty() {
+            return Err(usage("a crawl either fetches or reads archives: name URLs or warc:PATH, not both"));
+        }
+        let dir = match (&args.dir, seeds.first(), sources.first()) {
+            (Some(dir), ..) => dir.clone(),
+            (None, Some(first), _) => PathBuf::from(directory_name(first)),
+            (None, None, Some(first)) => PathBuf::from(archive_directory_name(first)),
+            (None, None, None) => {
                 return Err(usage(
                     "name at least one seed, or a crawl directory to resume: rhumb crawl SEED… [--dir DIR]",
                 ));
@@ -101,7 +124,7 @@ impl Plan {
         }
         let existing = Config::of_directory(&dir)?;
         let resumed = existing.is_some();
-        if !resumed && seeds.is_empty() {
+        if !resumed && seeds.is_empty() && sources.is_empty() {
             return Err(usage(format!("{} is not a crawl directory; to start one, name a seed", dir.display())));
         }
         if !resumed && dir.is_dir() && !is_as_good_as_empty(&dir) {
@@ -120,14 +143,14 @@ impl Plan {
         apply(args, &mut config);
         config.format = Some(FORMAT);
         config.settings().map_err(|e| usage(format!("{e:#}")))?;
-        Ok(Plan { dir, config, seeds, resumed, announced: true })
+        Ok(Plan { dir, config, seeds, sources, resumed, announced: true })
     }
 
     /// A plan made by the program itself.
     pub fn new(dir: PathBuf, mut config: Config, seeds: Vec<Url>) -> Plan {
         config.format = Some(FORMAT);
         config.key = Some(Key::random());
-        Plan { dir, config, seeds, resumed: false, announced: false }
+        Plan { dir, config, seeds, sources: Vec::new(), resumed: false, announced: false }
     }
 
     fn announce(&self) {
@@ -187,6 +210,17 @@ impl Plan {
         }
     }
 
+    /// A directory holds pages of the network or of archives: what is known of hosts and what is waiting would mean nothing beside the other.
+    fn keep_apart(&self, engine: &Engine) -> Result<()> {
+        let crawl = engine.crawl();
+        let (reads, fetches) = (!crawl.readings.is_empty(), !crawl.seeds.is_empty());
+        if reads && !self.seeds.is_empty() || fetches && !self.sources.is_empty() {
+            let what = if reads { "was made from archives" } else { "fetches from seeds" };
+            return Err(usage(format!("the crawl in {} {what}; name another one with --dir", self.dir.display())));
+        }
+        Ok(())
+    }
+
     /// Opens the crawl and runs it once. The outer error is one of opening.
     fn go(
         &self,
@@ -205,9 +239,17 @@ impl Plan {
         if engine.visits_lost > 0 {
             out::note(&format!("rhumb: {}", lost(engine.visits_lost)));
         }
-        if let Err(e) = engine.add_seeds(&self.seeds) {
+        self.keep_apart(&engine)?;
+        if let Err(e) = engine.add_seeds(&self.seeds).and_then(|()| engine.add_sources(&self.sources)) {
             return Ok(Err(e));
         }
+        let mut told = 0;
+        engine.on_trouble = Some(Box::new(move |what| {
+            told += 1;
+            if told <= TROUBLES_TOLD {
+                out::note(&format!("rhumb: {what}"));
+            }
+        }));
         let display = live.then(|| Display::start(engine.status()));
         let ended = engine.run(stopped);
         if let Some(display) = display {
@@ -216,6 +258,9 @@ impl Plan {
         Ok(ended)
     }
 }
+
+/// So many lines are told about what cannot be used of archives; all are counted.
+const TROUBLES_TOLD: usize = 20;
 
 /// What a power loss took, for people.
 pub fn lost(visits: u64) -> String {
@@ -325,6 +370,16 @@ fn local(url: &str, typed: &str) -> Result<Url> {
         return Url::parse(&format!("{url}/")).map_err(|e| refused(&e));
     }
     Ok(url)
+}
+
+/// The directory for pages of an archive.
+fn archive_directory_name(source: &str) -> String {
+    let name = source.rsplit('/').next().unwrap_or_default();
+    let stem = [".warc.gz", ".warc"].into_iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    let plain: String =
+        stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' }).collect();
+    let plain = plain.trim_start_matches('.');
+    format!("{}.crawl", if plain.is_empty() { "archive" } else { plain })
 }
 
 /// The directory for a crawl that was not given one: a plain file name, whatever the host or path.

@@ -7,6 +7,7 @@ mod demo;
 mod explain;
 mod export;
 mod fetch;
+mod pdf;
 mod rebuild;
 mod sim;
 mod status;
@@ -39,8 +40,11 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Rebuild { dir } => rebuild::run(&dir, json),
         Command::Robots { command } => tools::robots(&command, json),
         Command::Url { command } => tools::url(&command, json),
-        Command::Parse { file, base, content_type } => tools::parse(&file, &base, content_type.as_deref(), json),
-        Command::Sitemap { file } => tools::sitemap(&file, json),
+        Command::Parse { file, base, content_type, markdown } => {
+            tools::parse(&file, &base, content_type.as_deref(), markdown, json)
+        }
+        Command::Sitemap { file, base } => tools::sitemap(&file, base.as_deref(), json),
+        Command::PdfText { memory, time } => pdf::run(memory, time),
         Command::Warc { command } => warc::run(&command, json),
         Command::Fetch(args) => fetch::run(&args, json),
         Command::Dns { name, dns } => fetch::dns(&name, dns, json),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use rhumb_core::net::{self, Cidr, Guard};
-use rhumb_core::page::{self, ParseOptions, ParseReport};
+use rhumb_core::page::{Body, ExtractOptions, Extractor, Page, ParseOptions, ParseReport};
 use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt};
 use rhumb_core::sitemap::{Sitemap, SitemapLimits};
 use rhumb_core::url::{Normalizer, Url, UrlError, whatwg_parse};
@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::read_input;
 use crate::cli::{NetCommand, RobotsCommand, UrlCommand};
+use crate::config::Config;
 use crate::{Exit, out, usage};
 
 /// `rhumb robots check`.
@@ -68,18 +69,30 @@ pub fn url(command: &UrlCommand, as_json: bool) -> Result<Exit> {
 }
 
 /// `rhumb parse`.
-pub fn parse(file: &Path, base: &str, content_type: Option<&str>, as_json: bool) -> Result<Exit> {
+pub fn parse(file: &Path, base: &str, content_type: Option<&str>, markdown: bool, as_json: bool) -> Result<Exit> {
     let own = url::Url::parse(base).map_err(|e| usage(format!("--base {base:?}: {e}")))?;
     let bytes = read_input(file)?;
     let tld = own.host_str().and_then(|h| h.rsplit('.').next()).map(String::from);
-    let options = ParseOptions { detect_language: true, tld, ..ParseOptions::default() };
-    let parsed = page::parse_page(&bytes, content_type, &options);
+    let extract = ExtractOptions { main_text: true, markdown, ..ExtractOptions::default() };
+    let options = ParseOptions { extract, detect_language: true, tld, ..ParseOptions::default() };
+    let body = Body { url: Some(own.as_str()), ..Body::new(&bytes, content_type, options.nosniff) };
+    let mut parsed = Page::default();
+    Config::default().formats.in_force().read_into(&body, &mut Extractor::new(), &options, &mut parsed);
     let report = ParseReport::new(&parsed, &own);
     if as_json {
         out::json(&report)?;
         return Ok(Exit::Done);
     }
+    if let Some(markdown) = &report.markdown {
+        out::line(markdown)?;
+        return Ok(Exit::Done);
+    }
     let said = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_string());
+    let format = if report.format.is_empty() { String::new() } else { format!(", read as {}", report.format) };
+    out::line(&format!("kind       {}{format}", report.kind.name()))?;
+    if let Some(trouble) = &report.trouble {
+        out::line(&format!("trouble    {trouble}"))?;
+    }
     out::line(&format!("title      {}", said(&report.title)))?;
     out::line(&format!("charset    {}", said(&report.charset)))?;
     out::line(&format!("language   {}", said(&report.language)))?;
@@ -104,7 +117,10 @@ pub fn parse(file: &Path, base: &str, content_type: Option<&str>, as_json: bool)
 }
 
 /// `rhumb sitemap`. Absent fields are null in JSON; exit code 1 says that something is wrong with the file.
-pub fn sitemap(file: &Path, as_json: bool) -> Result<Exit> {
+pub fn sitemap(file: &Path, base: Option<&str>, as_json: bool) -> Result<Exit> {
+    if let Some(base) = base {
+        url::Url::parse(base).map_err(|e| usage(format!("--base {base:?}: {e}")))?;
+    }
     let input: Box<dyn Read> = if file == Path::new("-") {
         Box::new(std::io::stdin())
     } else if file.is_dir() {
@@ -112,7 +128,7 @@ pub fn sitemap(file: &Path, as_json: bool) -> Result<Exit> {
     } else {
         Box::new(std::fs::File::open(file).map_err(|e| usage(format!("cannot read {}: {e}", file.display())))?)
     };
-    let sitemap = Sitemap::read(input, &SitemapLimits::default());
+    let sitemap = Sitemap::read_at(input, base, &SitemapLimits::default());
     let exit = if sitemap.errors.is_empty() { Exit::Done } else { Exit::Look };
     if as_json {
         out::json(&sitemap)?;

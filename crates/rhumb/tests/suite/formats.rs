@@ -3,18 +3,20 @@
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rhumb_core::page::format::Reader;
 use rhumb_core::page::{Body, Format, Formats, LinkTag, Page};
 use rhumb_core::record::Record;
 use rhumb_core::url::Url;
-use rhumb_core::visit::VisitRecord;
+use rhumb_core::visit::{LinkKind, VisitRecord};
 use rhumb_crawl::{End, Engine, Settings};
 use rhumb_store::disk::RealDisk;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::common::{Place, records};
+use crate::common::{Place, json as as_json, records, rhumb, run};
+use crate::conformance::piped_to;
 use crate::crash::nth_write::small_settings;
 use crate::web::odd::{answer, odd};
 
@@ -86,4 +88,123 @@ fn a_format_is_added_from_outside() {
     let mut heard = heard.lock().expect("heard").clone();
     heard.sort();
     assert_eq!(heard, ["/", "/also", "/next", "/robots.txt"]);
+}
+
+/// A PDF with one page: its words, and an address that it links to.
+fn pdf(words: &str, link: &str) -> Vec<u8> {
+    let drawn = format!("BT /F 12 Tf 72 700 Td ({words}) Tj ET");
+    let objects = [
+        "<</Type/Catalog/Pages 2 0 R/Lang(de-CH)>>".to_owned(),
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>".to_owned(),
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>/Annots[6 0 R]>>"
+            .to_owned(),
+        format!("<</Length {}>>\nstream\n{drawn}\nendstream", drawn.len()),
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>".to_owned(),
+        format!("<</Type/Annot/Subtype/Link/Rect[0 0 9 9]/A<</S/URI/URI({link})>>>>"),
+        "<</Title(A paper)>>".to_owned(),
+    ];
+    let mut out = "%PDF-1.4\n".to_owned();
+    let mut table = format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1);
+    for (n, object) in objects.iter().enumerate() {
+        table += &format!("{:010} 00000 n \n", out.len());
+        out += &format!("{} 0 obj\n{object}\nendobj\n", n + 1);
+    }
+    let start = out.len();
+    out +=
+        &format!("{table}trailer\n<</Size {}/Root 1 0 R/Info 7 0 R>>\nstartxref\n{start}\n%%EOF\n", objects.len() + 1);
+    out.into_bytes()
+}
+
+fn parse(bytes: &[u8], content_type: &str) -> Value {
+    piped_to(&["parse", "-", "--base", "http://h.example/d/f", "--content-type", content_type], bytes, 0)
+}
+
+#[test]
+fn rhumb_parse_reads_every_format() {
+    let page = parse(&pdf("Some words of a paper", "http://a.example/x"), "application/pdf");
+    assert_eq!((&page["kind"], &page["format"], &page["trouble"]), (&json!("pdf"), &json!("pdf"), &Value::Null));
+    assert_eq!((&page["title"], &page["html_lang"]), (&json!("A paper"), &json!("de-CH")));
+    assert_eq!(page["text"], "Some words of a paper");
+    assert_eq!(page["links"][0]["url"], "http://a.example/x");
+    let feed = "<feed xml:lang='en'><title>T</title><entry><title>E</title><link href='e'/><summary>S</summary></entry></feed>";
+    let page = parse(feed.as_bytes(), "text/html");
+    assert_eq!((&page["kind"], &page["title"], &page["text"]), (&json!("feed"), &json!("T"), &json!("E\nS")));
+    assert_eq!(page["links"][0], json!({"url": "http://h.example/d/e", "text": "E", "rel": "", "tag": "entry"}));
+    let page = parse(b"<script type=application/ld+json>{\"@type\":\"Thing\"}</script>", "text/html");
+    assert_eq!(page["structured"], json!(["{\"@type\":\"Thing\"}"]));
+    let page = parse(b"http://a.example/\n", "text/plain");
+    assert_eq!((&page["kind"], &page["links"][0]["tag"]), (&json!("sitemap"), &json!("loc")));
+}
+
+#[test]
+fn hostile_pdfs_end_with_a_name() {
+    let whole = pdf("words", "x");
+    let check = |bytes: &[u8], trouble: &str| {
+        let began = Instant::now();
+        let page = parse(bytes, "application/pdf");
+        let told = page["trouble"].as_str().unwrap_or_default();
+        assert!(told.starts_with("PDF") && told.contains(trouble), "{told:?}");
+        assert!(began.elapsed() < Duration::from_secs(30), "{told}");
+    };
+    check(&whole[..200], "damaged");
+    check(b"%PDF-1.7\nand no more", "damaged");
+    let text = String::from_utf8(whole.clone()).expect("ASCII");
+    // Pages that contain themselves, a page without a size, a catalog that is nowhere.
+    let pages = parse(text.replace("/Kids[3 0 R]", "/Kids[2 0 R]").as_bytes(), "application/pdf");
+    assert_eq!(pages["text"], "");
+    check(text.replace("/MediaBox", "/MediaBux").as_bytes(), "1 pages could not be read");
+    check(text.replace("/Root 1 0 R", "/Root 9 0 R").as_bytes(), "PDF not read");
+    check(text.replace("(A paper)", &"[".repeat(200_000)).as_bytes(), "PDF");
+}
+
+/// A page names its feed, the feed an entry and a paper, the paper another page: all are found, and everything is archived.
+#[test]
+fn feeds_and_papers_lead_on() {
+    let (origin, heard) = odd(|path, stream: &mut TcpStream| {
+        let origin = format!("http://{}", stream.local_addr().expect("address"));
+        let reply = |stream: &mut TcpStream, kind: &str, body: &[u8]| {
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n", body.len());
+            let _ = std::io::Write::write_all(stream, &[head.as_bytes(), body].concat());
+        };
+        match path {
+            "/" => {
+                let link = "<link rel=alternate type='application/rss+xml' href=/feed.xml>";
+                answer(stream, "200 OK", &format!("{link}<script type='application/ld+json'>{{}}</script>home"));
+            }
+            "/feed.xml" => {
+                let item =
+                    "<item><title>One</title><link>one</link><pubDate>Mon, 06 Sep 2010 00:01:00 GMT</pubDate></item>";
+                let paper = "<item><title>Paper</title><link>/paper</link></item>";
+                let rss = format!("<rss><channel><title>News</title>{item}{paper}</channel></rss>");
+                reply(stream, "text/xml", rss.as_bytes());
+            }
+            "/paper" => reply(stream, "application/octet-stream", &pdf("A paper", &format!("{origin}/cited"))),
+            "/broken.pdf" => reply(stream, "application/pdf", &pdf("x", "y")[..100]),
+            "/one" => answer(stream, "200 OK", "<a href=/broken.pdf>one"),
+            _ => answer(stream, "200 OK", "a page"),
+        }
+    });
+    let place = Place::new();
+    let mut command = rhumb();
+    command.args(["crawl", "--json", "--delay", "1ms", "--dir"]).arg(&place.dir).arg(format!("{origin}/"));
+    let status = as_json(&run(&mut command), 0);
+    assert_eq!(status["pages"], 6, "{status}");
+    let mut heard = heard.lock().expect("heard").clone();
+    heard.sort();
+    assert_eq!(heard, ["/", "/broken.pdf", "/cited", "/feed.xml", "/one", "/paper", "/robots.txt"]);
+    let mut seen = Vec::new();
+    for record in records(&place.dir) {
+        if let Record::Visited(v) = record
+            && v.purpose.is_page()
+        {
+            assert!(v.archived.is_some(), "{}", v.entry.url);
+            let kinds: Vec<_> = v.links.iter().map(|l| l.kind).collect();
+            seen.push((v.entry.url.path().to_owned(), v.title.to_string(), v.detail.to_string(), kinds));
+        }
+    }
+    let of = |path: &str| seen.iter().find(|(p, ..)| p == path).cloned().expect("a visit");
+    let (_, title, detail, kinds) = of("/feed.xml");
+    assert_eq!((&*title, &*detail, &kinds[..]), ("News", "", &[LinkKind::Entry, LinkKind::Entry][..]));
+    assert_eq!(of("/paper").1, "A paper");
+    assert!(of("/broken.pdf").2.starts_with("PDF not read: damaged"), "{}", of("/broken.pdf").2);
 }

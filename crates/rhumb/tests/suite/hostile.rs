@@ -41,6 +41,10 @@ rate_min = "1KiB"
 rate_window = "800ms"
 body_max = "8MiB"
 
+[formats]
+pdf_time = "2s"
+pdf_memory = "256MiB"
+
 [dns]
 waits = ["300ms", "700ms"]
 tcp = "500ms"

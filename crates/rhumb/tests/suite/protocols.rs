@@ -1,6 +1,7 @@
 //! Other protocols than the web's: a local tree (`files`), other people's archives (`warcs`), and that no page leads there.
 
 mod files;
+mod warcs;
 
 use std::path::Path;
 

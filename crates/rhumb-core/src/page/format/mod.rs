@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Extractor, MediaKind, Page, ParseOptions, cut, detect_language, sniff};
+use super::{Extractor, MediaKind, Page, ParseOptions, cut, detect_language, main_text, sniff};
 
 /// Declares the files of the formats and lists them, in the order in which they are asked.
 macro_rules! formats {
@@ -115,9 +115,11 @@ impl Formats {
                 format.read(body, &mut reader, page);
                 reader.finish(format.links_max(options), page);
             }
+            main_text::of_plain_text(page, &options.extract);
         }
         if options.detect_language {
-            page.language = detect_language(&page.text);
+            // Menus are often in another language than the text, or in none.
+            page.language = detect_language(if page.main_text.is_empty() { &page.text } else { &page.main_text });
         }
     }
 }

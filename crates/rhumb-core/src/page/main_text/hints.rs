@@ -41,6 +41,9 @@ impl Hints {
     /// Who wrote it and when.
     pub(super) const BYLINE: Hints = Hints(1 << 12);
 
+    /// Asks for consent to something.
+    pub(super) const NOTICE: Hints = Hints(1 << 13);
+
     /// Whether any of these flags is set.
     #[inline]
     pub(super) fn any(self, of: Hints) -> bool {
@@ -63,11 +66,7 @@ impl Hints {
                 self.0 |= found.0 & !(Hints::GOOD.0 | Hints::BAD.0) | moved;
             }
             5 if name.eq_ignore_ascii_case("class") => self.0 |= names(value).0,
-            5 if name.eq_ignore_ascii_case("style") => {
-                if hides(value) {
-                    self.0 |= Hints::HIDDEN.0;
-                }
-            }
+            5 if name.eq_ignore_ascii_case("style") && hides(value) => self.0 |= Hints::HIDDEN.0,
             4 if name.eq_ignore_ascii_case("role") => {
                 const OTHERS: [&str; 12] = [
                     "menu",
@@ -88,10 +87,8 @@ impl Hints {
                 }
             }
             6 if name.eq_ignore_ascii_case("hidden") => self.0 |= Hints::HIDDEN.0,
-            11 if name.eq_ignore_ascii_case("aria-hidden") => {
-                if value.eq_ignore_ascii_case("true") {
-                    self.0 |= Hints::HIDDEN.0;
-                }
+            11 if name.eq_ignore_ascii_case("aria-hidden") && value.eq_ignore_ascii_case("true") => {
+                self.0 |= Hints::HIDDEN.0;
             }
             8 if name.eq_ignore_ascii_case("itemprop") => {
                 let mut words = value.split_ascii_whitespace();
@@ -146,6 +143,7 @@ const BAD_UNLIKELY: Hints = BAD.with(Hints::UNLIKELY);
 const JUNK: Hints = Hints::JUNK.with(BAD);
 const JUNK_UNLIKELY: Hints = JUNK.with(Hints::UNLIKELY);
 const COMMENTS: Hints = Hints::COMMENTS.with(BAD_UNLIKELY);
+const NOTICE: Hints = Hints::NOTICE.with(JUNK_UNLIKELY);
 const UNLIKELY: Hints = Hints::UNLIKELY;
 
 /// The pieces. `_` in a name is read as `-` and letters in lower case.
@@ -221,9 +219,9 @@ static PIECES: &[Piece] = &[
     part("cover-wrap", UNLIKELY),
     word("extra", UNLIKELY),
     part("footer", BAD_UNLIKELY),
-    part("gdpr", JUNK_UNLIKELY),
-    part("cookie", JUNK_UNLIKELY),
-    part("consent", JUNK_UNLIKELY),
+    part("gdpr", NOTICE),
+    part("cookie", NOTICE),
+    part("consent", NOTICE),
     part("header", UNLIKELY),
     part("legends", UNLIKELY),
     part("menu", UNLIKELY),
@@ -312,7 +310,6 @@ static PIECES: &[Piece] = &[
     part("caption", Hints::CAPTION),
     part("copyright", JUNK),
     part("donat", JUNK),
-    part("paywall", JUNK),
     part("prevnext", JUNK),
     part("prev-next", JUNK),
     part("nextprev", JUNK),

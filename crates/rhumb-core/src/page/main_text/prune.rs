@@ -41,8 +41,16 @@ impl Tree {
         if hints.any(Hints::ROLE) || (hints.any(Hints::COMMENTS) && !hints.any(Hints::MAYBE)) {
             return true;
         }
-        if hints.any(Hints::JUNK) && !hints.any(Hints::BODY) && share < 0.3 {
+        // Sentences are hardly ever clutter, whatever their container is called.
+        let is_text = node.good >= 300 && node.good * 10 >= node.bytes * 7 && density < 0.2;
+        if node.tag == P && (is_text || node.bytes > 150) {
+            return false;
+        }
+        if hints.any(Hints::JUNK) && !hints.any(Hints::BODY) && share < if is_text { 0.15 } else { 0.3 } {
             return true;
+        }
+        if is_text {
+            return false;
         }
         if hints.any(Hints::CAPTION) && node.bytes < 400 {
             return true;
@@ -73,10 +81,60 @@ impl Tree {
             || (weight >= 25.0 && density > 0.5)
     }
 
+    /// Leaves out what stands before the first sentence and behind the last without being one: the title once more, dates,
+    /// names, calls to share.
+    pub(super) fn trim(&mut self, chosen: &[u32], text: &str, title: Option<&str>) {
+        // What is left of the chosen containers: what is out is out with all inside it.
+        let mut left: Vec<usize> = Vec::new();
+        for &root in chosen {
+            let end = self.nodes[root as usize].end as usize;
+            let mut i = root as usize;
+            while i < end {
+                let node = &self.nodes[i];
+                if node.is_out {
+                    i = node.end as usize;
+                    continue;
+                }
+                if node.own_bytes > 0 {
+                    left.push(i);
+                }
+                i += 1;
+            }
+        }
+        let is_heading = |i: usize| self.nodes[i].tag.heading_level().is_some();
+        let Some(first) = left.iter().position(|&i| self.nodes[i].own_good > 0 && !is_heading(i)) else { return };
+        let last = left.iter().rposition(|&i| !is_heading(i)).unwrap_or(first);
+        for (at, &i) in left.iter().enumerate().filter(|&(at, _)| at < first || at > last) {
+            let node = &self.nodes[i];
+            let line = self.text_of(i, text);
+            let is_leaf = node.own_bytes == node.bytes;
+            if !is_leaf || matches!(node.tag, Tag::Li | Tag::Td | Tag::Th | Tag::Pre | Tag::Dd | Tag::Dt) {
+                continue;
+            }
+            let is_heading = node.tag.heading_level().is_some();
+            let is_out = at > last
+                || title.is_some_and(|title| node.bytes < 300 && is_like(line, title))
+                || (!is_heading && node.bytes < 120 && is_dateline(line));
+            self.nodes[i].is_out |= is_out;
+        }
+    }
+
     pub(super) fn text_of<'t>(&self, i: usize, text: &'t str) -> &'t str {
         let (start, end) = self.nodes[i].text;
         text[start as usize..end as usize].trim_ascii()
     }
+}
+
+/// Whether a line tells who wrote something or when: it names a year or a time of day, or begins with "by".
+fn is_dateline(line: &str) -> bool {
+    let bytes = line.as_bytes();
+    let has_year =
+        bytes.split(|b| !b.is_ascii_digit()).any(|w| w.len() == 4 && (w.starts_with(b"20") || w.starts_with(b"19")));
+    let has_time = bytes.windows(4).any(|w| {
+        w[0].is_ascii_digit() && matches!(w[1], b':' | b'h') && w[2].is_ascii_digit() && w[3].is_ascii_digit()
+    });
+    const BY: [&str; 10] = ["by ", "von ", "par ", "por ", "di ", "door ", "av ", "af ", "author", "written by "];
+    has_year || has_time || BY.iter().any(|by| line.get(..by.len()).is_some_and(|start| start.eq_ignore_ascii_case(by)))
 }
 
 /// Whether a heading says what the page's title says: nearly all of its words are in there.

@@ -12,6 +12,8 @@ use super::tree::{Node, Tree};
 
 /// Shorter lines do not vote.
 const LINE_BYTES_MIN: u32 = 25;
+/// Longer lines read like sentences, and those half as long with a comma.
+const SENTENCE_BYTES_MIN: u32 = 80;
 /// How many containers above a paragraph hear of it.
 const LEVELS: usize = 5;
 
@@ -44,10 +46,10 @@ impl Tree {
         for i in 0..self.nodes.len() {
             let parent_is_out = i > 0 && self.nodes[self.nodes[i].parent as usize].is_out;
             let node = &mut self.nodes[i];
-            node.is_out = parent_is_out || is_beside(node, strictness);
+            node.is_out = parent_is_out || node.is_template || is_beside(node, strictness);
             node.is_candidate = false;
             node.score = 0.0;
-            (node.bytes, node.commas, node.paragraphs, node.items) = (0, 0, 0, 0);
+            (node.bytes, node.good, node.commas, node.paragraphs, node.items) = (0, 0, 0, 0, 0);
             (node.links, node.images, node.inputs) = (node.own_links, node.own_images, node.own_inputs);
         }
     }
@@ -63,6 +65,7 @@ impl Tree {
             let parent = &mut self.nodes[node.parent as usize];
             if i > 0 {
                 parent.bytes += node.bytes;
+                parent.good += node.good;
                 parent.links += node.links;
                 parent.commas += node.commas;
                 parent.paragraphs = parent.paragraphs.saturating_add(node.paragraphs + u16::from(node.tag == Tag::P));
@@ -73,16 +76,23 @@ impl Tree {
         }
     }
 
+    /// Hands each piece of a node's text that is not in a child to `f`.
+    pub(super) fn own_pieces<'t>(&self, i: usize, text: &'t str, mut f: impl FnMut(&'t [u8])) {
+        let node = &self.nodes[i];
+        let mut at = node.text.0;
+        for child in self.children(i) {
+            f(&text.as_bytes()[at as usize..self.nodes[child].text.0 as usize]);
+            at = self.nodes[child].text.1;
+        }
+        f(&text.as_bytes()[at as usize..node.text.1 as usize]);
+    }
+
     /// Counts the text of a node that is not in a child, and lets its lines vote.
     fn own_text(&mut self, i: usize, text: &str) {
         let node = self.nodes[i];
-        let (mut bytes, mut commas, mut vote) = (0, 0, 0.0);
-        let mut at = node.text.0;
-        let mut child = i + 1;
-        loop {
-            let is_last = child >= node.end as usize;
-            let end = if is_last { node.text.1 } else { self.nodes[child].text.0 };
-            for line in text.as_bytes()[at as usize..end as usize].split(|&b| b == b'\n') {
+        let (mut bytes, mut good, mut commas, mut vote) = (0, 0, 0, 0.0);
+        self.own_pieces(i, text, |piece| {
+            for line in piece.split(|&b| b == b'\n') {
                 let length = line.trim_ascii().len() as u32;
                 if length == 0 {
                     continue;
@@ -90,18 +100,20 @@ impl Tree {
                 let found = commas_in(line);
                 bytes += length;
                 commas += found;
+                if length >= SENTENCE_BYTES_MIN || (length >= SENTENCE_BYTES_MIN / 2 && found > 0) {
+                    good += length;
+                }
                 if length >= LINE_BYTES_MIN {
                     vote += 1.0 + found as f32 + (length as f32 / 100.0).min(3.0);
                 }
             }
-            if is_last {
-                break;
-            }
-            at = self.nodes[child].text.1;
-            child = self.nodes[child].end as usize;
-        }
-        self.nodes[i].bytes += bytes;
-        self.nodes[i].commas += commas;
+        });
+        let good = if node.own_links * 3 < bytes { good } else { 0 };
+        let node = &mut self.nodes[i];
+        (node.own_bytes, node.own_good) = (bytes, good);
+        node.bytes += bytes;
+        node.good += good;
+        node.commas += commas;
         if vote > 0.0 {
             self.vote(i, vote);
         }
@@ -212,12 +224,28 @@ impl Tree {
             }
             at = node.parent as usize;
         }
+        self.widen(&mut top);
         loop {
             let parent = self.nodes[top].parent as usize;
             if top == 0 || parent == 0 || self.nodes[parent].bytes > self.nodes[top].bytes {
                 return top;
             }
             top = parent;
+        }
+    }
+
+    /// A text may be spread over several containers, its beginning in one of its own: whatever holds more sentences, and next to
+    /// nothing else, is the better choice.
+    fn widen(&self, top: &mut usize) {
+        let mut at = *top;
+        while at != 0 {
+            at = self.nodes[at].parent as usize;
+            let (inner, outer) = (&self.nodes[*top], &self.nodes[at]);
+            let gained = outer.good - inner.good;
+            let added = outer.bytes - inner.bytes;
+            if gained > 0 && u64::from(gained) * 20 > u64::from(added) * 19 {
+                *top = at;
+            }
         }
     }
 
@@ -268,12 +296,15 @@ fn prior(node: &Node) -> f32 {
 /// Whether a node is known to be something else than the text.
 fn is_beside(node: &Node, strictness: Strictness) -> bool {
     use Tag::*;
-    if node.hints.any(Hints::HIDDEN) {
+    // Some sites hide the article until a script has run.
+    if node.hints.any(Hints::HIDDEN) && !node.hints.any(Hints::BODY) {
         return true;
     }
     if strictness >= Strictness::Middle
         && (matches!(node.tag, Nav | Footer | Aside | Button | Select | Dialog | Menu | Search)
-            || node.hints.any(Hints::ROLE))
+            || node.hints.any(Hints::ROLE.with(Hints::NOTICE))
+            || (node.hints.any(Hints::COMMENTS) && !node.hints.any(Hints::MAYBE)))
+        && !matches!(node.tag, Body | Article | Main | Table | Tbody | Tr | Td | Th | Pre)
     {
         return true;
     }

@@ -35,8 +35,14 @@ pub(super) struct Node {
     pub(super) own_inputs: u16,
     /// Bytes of text in links, of the subtree that counts.
     pub(super) links: u32,
+    /// Bytes of its own text, not in a node in it.
+    pub(super) own_bytes: u32,
+    /// Bytes of its own lines that read like sentences.
+    pub(super) own_good: u32,
     /// Bytes of the text that counts, in the subtree.
     pub(super) bytes: u32,
+    /// Bytes of lines that read like sentences, in the subtree.
+    pub(super) good: u32,
     /// Commas and their like in that text.
     pub(super) commas: u32,
     /// Paragraphs in the subtree.
@@ -53,6 +59,8 @@ pub(super) struct Node {
     pub(super) is_out: bool,
     /// Whether a paragraph counted for it.
     pub(super) is_candidate: bool,
+    /// Whether its own text stands on other pages of the site, too.
+    pub(super) is_template: bool,
     /// What its attributes say.
     pub(super) hints: Hints,
     /// How much it looks like the container of the text.
@@ -68,8 +76,6 @@ pub(in super::super) struct Tree {
     too_deep: u32,
     /// Where the text of the open link begins, if it counts.
     link: Option<u32>,
-    /// What the page says its text is (JSON-LD), as written.
-    pub(super) told: Option<(u32, u32)>,
 }
 
 impl Tree {
@@ -79,7 +85,6 @@ impl Tree {
         self.open.clear();
         self.too_deep = 0;
         self.link = None;
-        self.told = None;
         self.push(Tag::Body, Hints::default(), 0, 0);
     }
 
@@ -98,7 +103,10 @@ impl Tree {
             own_images: 0,
             own_inputs: 0,
             links: 0,
+            own_bytes: 0,
+            own_good: 0,
             bytes: 0,
+            good: 0,
             commas: 0,
             paragraphs: 0,
             items: 0,
@@ -107,6 +115,7 @@ impl Tree {
             tag,
             is_out: false,
             is_candidate: false,
+            is_template: false,
             hints,
             score: 0.0,
         });
@@ -257,6 +266,23 @@ impl Tree {
         while let Some(index) = self.open.pop() {
             self.settle(index, html as u32, text as u32);
         }
+    }
+
+    /// Whether a node is a table of data and not of layout: rows and columns whose cells hold hardly more than a line each.
+    pub(super) fn is_data_table(&self, i: usize) -> bool {
+        use Tag::*;
+        let node = &self.nodes[i];
+        let inside = &self.nodes[i + 1..node.end as usize];
+        let count = |of: fn(Tag) -> bool| inside.iter().filter(|n| of(n.tag)).count();
+        let rows = count(|t| t == Tr);
+        let cells = count(|t| matches!(t, Td | Th));
+        node.tag == Table
+            && rows >= 2
+            && cells > rows
+            && count(|t| matches!(t, P | Div)) <= cells
+            && count(|t| {
+                matches!(t, Table | Ul | Ol | Pre | Blockquote | Section | Article) || t.heading_level().is_some()
+            }) == 0
     }
 
     /// The children of a node.

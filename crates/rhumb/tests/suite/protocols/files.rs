@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::visits;
+use super::warcs::python;
 use crate::common::{Place, json, rhumb, run, run_within};
 
 fn write(path: impl AsRef<Path>, text: impl AsRef<[u8]>) {
@@ -180,8 +181,9 @@ fn large_and_odd_files_keep_to_the_bounds() {
 #[test]
 fn files_are_archived_as_resources() {
     let tree = tempfile::tempdir().expect("temporary directory");
-    write(tree.path().join("a.html"), "<title>A</title>same");
-    write(tree.path().join("b c.html"), "<title>A</title>same");
+    let same = format!("<title>A</title>{}", "the same ".repeat(1_000));
+    write(tree.path().join("a.html"), &same);
+    write(tree.path().join("b c.html"), &same);
     write(tree.path().join("data.bin"), [0, 1, 2, 255]);
     let place = Place::new();
     let status = json(&run(&mut crawl_tree(tree.path(), &place.dir, &[])), 0);
@@ -200,6 +202,21 @@ fn files_are_archived_as_resources() {
     assert_eq!(beside.len(), 4, "{beside:#?}");
     assert!(beside.iter().any(|l| l.contains("\"mime\": \"application/octet-stream\"")), "{beside:#?}");
     assert!(beside.iter().any(|l| l.contains("warc/revisit")), "{beside:#?}");
+    // And as others see it.
+    for entry in fs::read_dir(&archive).expect("archive").flatten() {
+        if entry.file_name().to_string_lossy().ends_with(".warc.gz") {
+            let check = "import sys; from warcio.cli import main; main(['check', '-v', sys.argv[1]])";
+            let checked = Command::new(python()).args(["-c", check]).arg(entry.path()).output().expect("start python");
+            let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+            assert!(checked.status.success() && !told.contains("failed"), "{told}");
+            let list = "import sys; from warcio import ArchiveIterator\n\
+                        for r in ArchiveIterator(open(sys.argv[1], 'rb')): print(r.rec_type, len(r.content_stream().read()))";
+            let listed = Command::new(python()).args(["-c", list]).arg(entry.path()).output().expect("start python");
+            let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+            assert_eq!(listed.matches("resource").count(), 3, "{listed}");
+            assert!(listed.contains("resource 9016") && listed.contains("revisit 0"), "{listed}");
+        }
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ use crate::fetch::budget::Held;
 use crate::fetch::{Fetched, Request};
 use crate::protocol::Protocols;
 use crate::settings::Stages;
+use crate::templates::Templates;
 
 /// Larger bodies are handled on the pool of blocking threads, so that they hold nobody up.
 const INLINE_BYTES_MAX: usize = 256 << 10;
@@ -67,6 +68,8 @@ pub struct Tools {
     pub obey: Obedience,
     /// Whether pages are archived.
     pub archive: bool,
+    /// What the pages of each site have in common.
+    pub templates: Mutex<Templates>,
     /// Buffers in use again and again.
     pub scratch: Mutex<Vec<Scratch>>,
     /// Where record ids come from.
@@ -397,7 +400,15 @@ fn read_page(
         if tools.gists {
             scratch.extractor.want_gist(&record.entry.url);
         }
+        let host = record.entry.url.host();
+        let templates = || tools.templates.lock().expect("nobody panics while borrowing a template");
+        if tools.parse.extract.main_text {
+            scratch.extractor.use_template(templates().take(&host));
+        }
         tools.formats.read_into(body, &mut scratch.extractor, &tools.parse, &mut scratch.page);
+        if let Some(template) = scratch.extractor.take_template() {
+            templates().put(&host, template);
+        }
     }
     let page = &scratch.page;
     if tools.parse.extract.main_text {

@@ -20,14 +20,15 @@ use crate::outcome::Outcome;
 use crate::priority::Prioritizer;
 use crate::reading::Readings;
 use crate::record::Record;
-use crate::seen::Archived;
+use crate::seen::{Archived, Known, Mirrors, PageRef, Seen, SeenConfig, SeenDone, SeenWork};
 use crate::sieve::{FingerprintSet, Offered, Sieve, SieveConfig, SieveDone, SieveWork};
 use crate::sitemap::{Hint, SITEMAPS_MAX, SitemapLevel};
 use crate::url::{Fingerprint, Url};
-use crate::visit::{Entry, LinkKind, Purpose, VisitRecord};
+use crate::visit::{Entry, LinkKind, Outlink, Purpose, VisitRecord};
 
 /// Where the state keeps its files.
-pub const STATE_DIRS: [&str; 3] = [rhumb_store::fifo::DIR, crate::sieve::DIR, crate::frontier::HOSTS_DIR];
+pub const STATE_DIRS: [&str; 4] =
+    [rhumb_store::fifo::DIR, crate::sieve::DIR, crate::frontier::HOSTS_DIR, crate::seen::DIR];
 
 /// A checkpoint on its way to the disk.
 pub struct Saved {
@@ -66,6 +67,8 @@ pub enum Work {
     Sieve(SieveWork),
     /// Merging host states on disk.
     Hosts(TableWork),
+    /// Looking up what pages say, writing and merging what is known.
+    Contents(SeenWork),
 }
 
 /// The result of a [`Work`].
@@ -74,6 +77,8 @@ pub enum WorkDone {
     Sieve(SieveDone),
     /// Host states are merged.
     Hosts(TableDone),
+    /// Duplicates may have been found.
+    Contents(SeenDone),
 }
 
 impl Work {
@@ -82,6 +87,7 @@ impl Work {
         match self {
             Work::Sieve(work) => work.run().map(WorkDone::Sieve),
             Work::Hosts(work) => work.run().map(WorkDone::Hosts),
+            Work::Contents(work) => work.run().map(WorkDone::Contents),
         }
     }
 }
@@ -95,7 +101,7 @@ pub struct CrawlConfig {
     pub sieve: SieveConfig,
     /// Explicit priorities.
     pub prioritizer: Prioritizer,
-    /// Memory of the content-seen test.
+    /// Memory of the content-seen test: half of it for what is archived, three eighths for what pages say, one for mirrors.
     pub seen_bytes_max: usize,
     /// Redirects in a row that are followed.
     pub redirects_max: u8,
@@ -116,6 +122,8 @@ pub struct Totals {
     pub robots: u64,
     /// Pages whose body was known already.
     pub duplicates: u64,
+    /// Pages whose text is that of an older page, or nearly so.
+    pub near_duplicates: u64,
     /// Final outcomes of URLs, by code.
     pub outcomes: BTreeMap<u8, u64>,
     /// Links found on pages.
@@ -136,6 +144,10 @@ pub struct Crawl {
     pub sieve: Sieve,
     /// Which bodies are known; shared with whoever archives pages.
     pub seen: Arc<Mutex<Archived>>,
+    /// What pages say, and which say the same.
+    pub contents: Seen,
+    /// Which hosts have the same pages.
+    pub mirrors: Mirrors,
     /// Counts.
     pub totals: Totals,
     /// The archive is committed up to here.
@@ -162,8 +174,10 @@ impl Crawl {
     pub fn new(disk: Arc<dyn Disk>, config: &CrawlConfig) -> Result<Crawl> {
         Ok(Crawl {
             frontier: Frontier::new(disk.clone(), config.frontier.clone(), config.prioritizer.clone(), config.seed)?,
-            sieve: Sieve::new(disk, config.sieve.clone())?,
-            seen: Arc::new(Mutex::new(Archived::new(config.seen_bytes_max))),
+            sieve: Sieve::new(disk.clone(), config.sieve.clone())?,
+            seen: Arc::new(Mutex::new(Archived::new(config.seen_bytes_max / 2))),
+            contents: Seen::new(disk, contents_config(config))?,
+            mirrors: Mirrors::new(config.seen_bytes_max / 8),
             totals: Totals::default(),
             archive_end: ArchiveEnd::default(),
             index_end: ArchiveEnd::default(),
@@ -209,6 +223,11 @@ impl Crawl {
             Record::Visited(visit) => self.fold_visit(visit, found)?,
             Record::Rule(change, at) => self.frontier.traps.apply(change, *at),
             Record::Read(reading, _) => self.readings.set(reading),
+            Record::Duplicate(duplicate, _) => {
+                self.contents.reported(duplicate.page);
+                self.totals.near_duplicates += 1;
+                self.mirrors.duplicate(&duplicate.url, &duplicate.of);
+            }
         }
         self.position = position;
         // What others fetched was long ago, or says that it will be: that is no sign of life.
@@ -225,10 +244,13 @@ impl Crawl {
     }
 
     fn fold_visit(&mut self, visit: &VisitRecord, found: &mut Batch) -> Result<()> {
+        // The record begins where the one before it ended.
+        let page = PageRef::at(self.position);
+        let known = self.fold_content(visit, page);
         // What was read from a source concerns no host.
         let read = self.readings.count_visit();
         if !read {
-            self.frontier.finish(visit)?;
+            self.frontier.finish(visit, known)?;
         }
         self.totals.visits += u64::from(!read && visit.contacted());
         self.totals.bytes += visit.wire_bytes;
@@ -264,6 +286,9 @@ impl Crawl {
         if visit.sitemap_wanted && self.frontier.ask_sitemap(&host)? {
             found.push_sitemap(&host.sitemap_url(), 0, 0, SitemapLevel::first(1));
         }
+        if self.is_copy(visit, page) {
+            return Ok(());
+        }
         // A redirect is the same page under another name: no deeper, but one redirect further on.
         let redirected = visit.outcome == Outcome::Redirect;
         let entry = &visit.entry;
@@ -294,6 +319,52 @@ impl Crawl {
             }
         }
         Ok(())
+    }
+
+    /// What a page says now takes the place of what it said before. Returns what its next visit should know.
+    fn fold_content(&mut self, visit: &VisitRecord, page: PageRef) -> Option<Box<Known>> {
+        let before = visit.entry.known.as_ref();
+        let is_page = visit.purpose.is_page() && !visit.retry && visit.entry.sitemap.is_none();
+        let gone = matches!(visit.outcome, Outcome::NotFound | Outcome::Redirect);
+        if !is_page || !(gone || visit.outcome == Outcome::Ok) {
+            return before.cloned();
+        }
+        let content = visit.content.as_ref().filter(|_| !gone);
+        if content.is_some() {
+            self.mirrors.page(&visit.entry.url);
+        }
+        if content.is_some() && before.map(|b| &b.content) == content {
+            return before.cloned();
+        }
+        if let Some(before) = before {
+            self.contents.delete(before.page);
+        }
+        let content = content?;
+        self.contents.offer(page, content);
+        Some(Box::new(Known { page, content: content.clone() }))
+    }
+
+    /// Whether another page has the same words and the same links, but for their hosts: then they lead to nothing new (SPEC C1). The same words alone
+    /// would not do, for what is taken for the text of a site's pages may be the same notice on all of them.
+    fn is_copy(&mut self, visit: &VisitRecord, page: PageRef) -> bool {
+        let Some(content) = visit.content.as_ref().filter(|c| c.sketch.is_some() && visit.outcome == Outcome::Ok)
+        else {
+            return false;
+        };
+        if visit.links.is_empty() || visit.entry.sitemap.is_some() {
+            return false;
+        }
+        let of_link = |link: &Outlink| {
+            let path = Fingerprint::of(link.url.path_and_query()).0;
+            path ^ Fingerprint::of(&link.text).0.rotate_left(17) ^ u64::from(link.wanted)
+        };
+        let hash =
+            |hash: u64, link: &Outlink| (hash ^ of_link(link)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        let key = visit.links.iter().fold(content.exact, hash);
+        self.contents.remember(page, key);
+        // Itself, if it is new, or as it was when it was last here.
+        let known = self.contents.known_exactly(key);
+        known.is_some_and(|p| p != page && visit.entry.known.as_ref().is_none_or(|k| k.page != p))
     }
 
     fn count(&mut self, outcome: Outcome) {
@@ -331,12 +402,12 @@ impl Crawl {
         while let Some(work) = self.frontier.take_work() {
             self.frontier.finish_work(work.run()?);
         }
-        Ok(())
+        self.contents.work()
     }
 
     /// Whether so much waits for work to be done that no more visits should begin.
     pub fn must_wait(&self) -> bool {
-        self.sieve.must_wait()
+        self.sieve.must_wait() || self.contents.must_wait()
     }
 
     /// Passes on to the frontier URLs that the sieve found to be new, `max` at most. Returns whether it should be called again soon.
@@ -368,7 +439,9 @@ impl Crawl {
 
     /// Work that is due. There are three kinds, and one of each is out at a time.
     pub fn take_work(&mut self) -> Option<Work> {
-        self.sieve.take_work().map(Work::Sieve).or_else(|| self.frontier.take_work().map(Work::Hosts))
+        let work = self.sieve.take_work().map(Work::Sieve);
+        let work = work.or_else(|| self.frontier.take_work().map(Work::Hosts));
+        work.or_else(|| self.contents.take_work().map(Work::Contents))
     }
 
     /// Takes in the result of a piece of work.
@@ -376,6 +449,7 @@ impl Crawl {
         match done {
             WorkDone::Sieve(done) => self.sieve.finish_work(done)?,
             WorkDone::Hosts(done) => self.frontier.finish_work(done),
+            WorkDone::Contents(done) => self.contents.finish_work(done),
         }
         Ok(())
     }
@@ -394,7 +468,12 @@ impl Crawl {
         }
         into.put_u64(self.last_alive.0);
         let t = &self.totals;
-        for n in [t.pages, t.bytes, t.visits, t.robots, t.duplicates, t.links, t.retries, t.ran_ms, t.cpu_ms] {
+        let duplicates = [t.duplicates, t.near_duplicates];
+        for n in [t.pages, t.bytes, t.visits, t.robots]
+            .into_iter()
+            .chain(duplicates)
+            .chain([t.links, t.retries, t.ran_ms, t.cpu_ms])
+        {
             into.put_u64(n);
         }
         into.put_u64(t.outcomes.len() as u64);
@@ -407,6 +486,8 @@ impl Crawl {
             urls.iter().for_each(|s| into.put_str(s.as_str()));
         }
         self.seen.lock().expect("nobody panics while remembering content").save(&mut into);
+        self.contents.save(&mut into);
+        self.mirrors.save(&mut into);
         self.sieve.save(&mut into, &mut unsynced);
         self.frontier.save(&mut into, &mut unsynced)?;
         if !self.readings.is_empty() {
@@ -414,6 +495,7 @@ impl Crawl {
         }
         let mut garbage = self.sieve.take_garbage();
         garbage.append(&mut self.frontier.take_garbage());
+        garbage.append(&mut self.contents.take_garbage());
         Ok(Saved { body: into, unsynced, garbage })
     }
 
@@ -424,6 +506,8 @@ impl Crawl {
         let malformed = |Malformed(what)| StoreError::corrupt("state/checkpoint", 0, what);
         crawl.load_counts(&mut from).map_err(malformed)?;
         crawl.seen.lock().expect("nobody panics while remembering content").load(&mut from).map_err(malformed)?;
+        crawl.contents = Seen::load(disk.clone(), contents_config(config), &mut from)?;
+        crawl.mirrors.load(&mut from).map_err(malformed)?;
         crawl.sieve = Sieve::load(disk, config.sieve.clone(), &mut from)?;
         crawl.frontier.load(&mut from)?;
         if !from.is_empty() {
@@ -448,6 +532,7 @@ impl Crawl {
             &mut t.visits,
             &mut t.robots,
             &mut t.duplicates,
+            &mut t.near_duplicates,
             &mut t.links,
             &mut t.retries,
             &mut t.ran_ms,
@@ -471,7 +556,7 @@ impl Crawl {
     /// Removes state files that the loaded checkpoint does not know: they were written after it, and the replay
     /// of the log writes them again.
     pub fn remove_strays(&self, disk: &dyn Disk) -> Result<()> {
-        let needed: BTreeSet<&str> = self.sieve.file_names().collect();
+        let needed: BTreeSet<&str> = self.sieve.file_names().chain(self.contents.file_names()).collect();
         for dir in STATE_DIRS {
             for name in disk.list(dir)? {
                 let name = format!("{dir}/{name}");
@@ -482,6 +567,10 @@ impl Crawl {
         }
         Ok(())
     }
+}
+
+fn contents_config(config: &CrawlConfig) -> SeenConfig {
+    SeenConfig::within(config.seen_bytes_max / 8 * 3)
 }
 
 fn admit(frontier: &mut Frontier, entry: &[u8]) -> Result<()> {

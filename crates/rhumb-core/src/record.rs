@@ -12,7 +12,7 @@ use crate::frontier::Hold;
 use crate::outcome::Outcome;
 use crate::page::{Directives, Rel};
 use crate::reading::Reading;
-use crate::seen::Content;
+use crate::seen::{Content, PageRef};
 use crate::sitemap::Hint;
 use crate::traps::RuleChange;
 use crate::url::{Fingerprint, Host, Url};
@@ -56,6 +56,8 @@ pub enum Record {
     },
     /// How far a source was read that others filled.
     Read(Reading, Timestamp),
+    /// A page says what an older one says, word for word or nearly so.
+    Duplicate(Box<Duplicate>, Timestamp),
     /// The process was alive.
     Alive(Timestamp),
     /// The process ended in order; nothing was in flight.
@@ -65,6 +67,40 @@ pub enum Record {
         /// Whether nothing was left to visit, save what is held.
         finished: bool,
     },
+}
+
+/// A page and the one that stands for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Duplicate {
+    /// The record of the page's visit.
+    pub page: PageRef,
+    /// The page.
+    pub url: Url,
+    /// Its representative, which is older and no duplicate itself.
+    pub of: Url,
+    /// The estimated resemblance, in ten-thousandths.
+    pub similarity: u16,
+    /// Whether both have the same words in the same order.
+    pub exact: bool,
+}
+
+impl Duplicate {
+    fn put(&self, into: &mut Vec<u8>) {
+        into.put_u64(self.page.0);
+        into.put_u64(u64::from(self.similarity));
+        into.put_u8(u8::from(self.exact));
+        into.put_str(self.url.as_str());
+        into.put_str(self.of.as_str());
+    }
+
+    fn take(from: &mut Take<'_>) -> Result<Duplicate, Malformed> {
+        let page = PageRef(from.u64()?);
+        let similarity = u16::try_from(from.u64()?).ok().filter(|s| *s <= 10_000);
+        let similarity = similarity.ok_or(Malformed("an impossible resemblance"))?;
+        let exact = from.u8()? == 1;
+        let mut url = || Url::from_canonical(from.str()?).ok_or(Malformed("a page is not canonical"));
+        Ok(Duplicate { page, similarity, exact, url: url()?, of: url()? })
+    }
 }
 
 impl Record {
@@ -79,6 +115,7 @@ impl Record {
             Record::Alive(_) => 6,
             Record::Rule(..) => 9,
             Record::Read(..) => 11,
+            Record::Duplicate(..) => 10,
             Record::Closed { .. } => 7,
             Record::Held { .. } => 8,
         }
@@ -87,7 +124,7 @@ impl Record {
     /// When it happened.
     pub fn at(&self) -> Timestamp {
         match self {
-            Record::Rule(_, at) | Record::Read(_, at) => *at,
+            Record::Rule(_, at) | Record::Read(_, at) | Record::Duplicate(_, at) => *at,
             Record::Opened(at) | Record::Alive(at) | Record::Closed { at, .. } | Record::Seed(_, at) => *at,
             Record::Issued { at, .. } | Record::Dropped { at, .. } => *at,
             Record::Visited(v) => v.ended,
@@ -113,6 +150,7 @@ impl Record {
             Record::Visited(visit) => put_visit(visit, into),
             Record::Rule(change, _) => change.put(into),
             Record::Read(reading, _) => reading.put(into),
+            Record::Duplicate(duplicate, _) => duplicate.put(into),
             Record::Held { host, hold } => {
                 into.put_str(host.as_str());
                 hold.put(into);
@@ -139,12 +177,21 @@ impl Record {
             6 => Record::Alive(at),
             9 => Record::Rule(RuleChange::take(&mut from)?, at),
             11 => Record::Read(Reading::take(&mut from)?, at),
+            10 => Record::Duplicate(Box::new(Duplicate::take(&mut from)?), at),
             // Earlier versions did not say.
             7 => Record::Closed { at, finished: !from.is_empty() && from.u8()? == 1 },
             8 => Record::Held { host: take_host(&mut from)?, hold: Hold::take(&mut from, at)? },
             _ => return Err(Malformed("a record of unknown kind")),
         })
     }
+}
+
+/// The URL of a visit, from the payload of its record, without reading the rest.
+pub fn visited_url(payload: &[u8]) -> Result<Url, Malformed> {
+    let mut from = Take::new(payload);
+    from.u64()?;
+    from.raw(2)?;
+    Ok(Entry::from_bytes(from.bytes()?)?.url)
 }
 
 const RETRY: u8 = 1;

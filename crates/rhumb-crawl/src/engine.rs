@@ -32,6 +32,7 @@ use crate::background::{DnsIdle, in_background};
 use crate::bus::{Bus, LocalBus};
 use crate::clock::{Anchor, Clock};
 use crate::dns::{Answer, DnsError, Resolver};
+use crate::duplicates;
 use crate::fetch::budget::{self, PageBudget};
 use crate::fetch::{Fetcher, tls};
 use crate::pipeline::{self, Finished, Tools};
@@ -270,7 +271,7 @@ impl Engine {
         };
         shards.drain(..).for_each(Shard::stop);
         let ended = match ended {
-            Ok(end) => self.settle(&mut inbox, &mut chores).await.map(|()| end),
+            Ok(end) => self.settle(&mut inbox, &mut chores).await.and_then(|()| self.compare_the_rest()).map(|()| end),
             failed => failed,
         };
         // A failed write leaves the log as it is; a checkpoint on top could only make it worse.
@@ -308,6 +309,7 @@ impl Engine {
                 self.handle(event, chores)?;
             }
             self.pass_on()?;
+            self.report_duplicates(duplicates::FOUND_MAX)?;
             let now = self.clock.now();
             if ending.is_none() && self.time_is_up() {
                 ending = Some((End::Limit, Instant::now() + self.settings.grace));
@@ -367,6 +369,29 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Writes duplicates that were found to the log, `max` at most.
+    fn report_duplicates(&mut self, max: usize) -> Result<(), CrawlError> {
+        for _ in 0..max {
+            let Some(found) = self.crawl.contents.take_found() else { break };
+            // The pages are read from the log, which has them since before they were compared.
+            if let Some(record) = duplicates::record_of(&*self.disk, &found, self.clock.now()) {
+                self.record(&record)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Pages that wait for a batch to be full are compared before the end.
+    fn compare_the_rest(&mut self) -> Result<(), CrawlError> {
+        self.commit()?;
+        while self.crawl.contents.has_pending() && !self.crawl.contents.is_working() {
+            self.crawl.contents.want_check();
+            let Some(work) = self.crawl.contents.take_work() else { break };
+            self.crawl.contents.finish_work(work.run()?);
+        }
+        self.report_duplicates(usize::MAX)
     }
 
     pub(crate) fn time_is_up(&self) -> bool {
@@ -555,6 +580,7 @@ impl Engine {
             self.record(&Record::Alive(self.clock.now()))?;
             self.commit()?;
             self.crawl.frontier.close_idle_connections(self.clock.now());
+            self.crawl.contents.want_check_if_cheap();
             self.publish("running");
         }
         if now >= chores.sync && !chores.syncing {

@@ -13,6 +13,7 @@ use rhumb_core::crawl::Crawl;
 use rhumb_core::frontier::REASONS;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::reading::Reading;
+use rhumb_core::seen::Mirror;
 use rhumb_core::traps::Rule;
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -65,6 +66,10 @@ pub struct Status {
     pub robots_fetched: u64,
     /// Pages whose body was known already.
     pub duplicates: u64,
+    /// Pages whose text is that of an older page, or nearly so.
+    pub near_duplicates: u64,
+    /// Hosts that have the pages of others.
+    pub mirrors: Vec<MirrorReport>,
     /// Links found on pages.
     pub links: u64,
     /// Failed visits that were tried again.
@@ -105,6 +110,39 @@ pub struct SourceStatus {
     pub troubles: u64,
 }
 
+/// A host that has the pages of another at the same paths.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MirrorReport {
+    /// The mirror.
+    pub host: String,
+    /// Whose pages it has.
+    pub of: String,
+    /// Pages that both have, and that say the same.
+    pub pages_same: u64,
+    /// Paths that both have; an estimate if there are many.
+    pub pages_compared: u64,
+    /// The share of the former in the latter.
+    pub share: f32,
+}
+
+/// A mirror has so many pages of another host at least.
+const MIRROR_PAGES_MIN: u64 = 10;
+/// The status names so many.
+const MIRRORS_MAX: usize = 100;
+
+impl MirrorReport {
+    fn all(crawl: &Crawl) -> Vec<MirrorReport> {
+        let report = |m: Mirror| MirrorReport {
+            host: m.host,
+            of: m.of,
+            pages_same: m.pages_same,
+            pages_compared: m.pages_compared,
+            share: m.share,
+        };
+        crawl.mirrors.report(MIRROR_PAGES_MIN).into_iter().take(MIRRORS_MAX).map(report).collect()
+    }
+}
+
 /// What is held for one reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Held {
@@ -139,6 +177,8 @@ impl Status {
             requests: totals.visits,
             robots_fetched: totals.robots,
             duplicates: totals.duplicates,
+            near_duplicates: totals.near_duplicates,
+            mirrors: MirrorReport::all(crawl),
             links: totals.links,
             retries: totals.retries,
             in_flight: figures.in_flight,

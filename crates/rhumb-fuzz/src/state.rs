@@ -328,7 +328,7 @@ fn known_pages(data: &[u8]) {
     for (n, content) in contents.iter().enumerate() {
         seen.offer(PageRef(u64::MAX - 100 + n as u64), content);
     }
-    seen.delete(PageRef(3), &contents[0]);
+    seen.delete(PageRef(3));
     let _ = seen.flush();
 }
 

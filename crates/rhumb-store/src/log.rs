@@ -203,6 +203,40 @@ pub fn segments(disk: &dyn Disk) -> Result<Vec<u32>> {
     Ok(names.iter().filter_map(|n| n.strip_suffix(".log")?.parse().ok()).collect())
 }
 
+/// The one record at a place, as (kind, payload); `None` if the log ends there.
+pub fn record_at(disk: &dyn Disk, at: Position) -> Result<Option<(u8, Vec<u8>)>> {
+    let mut at = at.max(Position::START);
+    let file = disk.open(&segment_name(at.segment))?;
+    let file = if file.len()? > at.offset {
+        file
+    } else {
+        // The segment ends here; the next record is the first of the next one.
+        at = Position { segment: at.segment + 1, offset: HEADER_BYTES };
+        if !disk.exists(&segment_name(at.segment)) {
+            return Ok(None);
+        }
+        disk.open(&segment_name(at.segment))?
+    };
+    let damaged = |what: &str| StoreError::corrupt(&segment_name(at.segment), at.offset, what);
+    let mut head = [0; FRAME_BYTES];
+    if file.read_at(at.offset, &mut head)? < FRAME_BYTES {
+        return Ok(None);
+    }
+    let [a, b, c, d, crc @ ..] = head;
+    let length = [a, b, c, d];
+    let body = u32::from_le_bytes(length) as usize;
+    if body == 0 || body > RECORD_BYTES_MAX || body as u64 > file.len()?.saturating_sub(at.offset) {
+        return Err(damaged("an impossible record length"));
+    }
+    let mut bytes = vec![0; body];
+    let got = file.read_at(at.offset + FRAME_BYTES as u64, &mut bytes)?;
+    if got < body || checksum(&length, &bytes) != u32::from_le_bytes(crc) {
+        return Err(damaged("the checksum does not match"));
+    }
+    let kind = bytes.remove(0);
+    Ok(Some((kind, bytes)))
+}
+
 /// The reading end: records from a position to the end of what is committed.
 pub struct LogReader {
     disk: Arc<dyn Disk>,

@@ -189,6 +189,8 @@ pub struct Figures {
     requests: u64,
     robots_fetched: u64,
     duplicates: u64,
+    near_duplicates: u64,
+    mirrors: Vec<Mirror>,
     retries: u64,
     in_flight: u64,
     hosts_ready: u64,
@@ -205,6 +207,15 @@ struct Source {
     done: bool,
     passed: u64,
     troubles: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Mirror {
+    host: String,
+    of: String,
+    pages_same: u64,
+    share: f64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -286,6 +297,15 @@ pub fn summary(f: &Figures) -> String {
     }
     if f.duplicates > 0 {
         lines.push(row("duplicates", thousands(f.duplicates), "pages whose body was known already".to_string()));
+    }
+    if f.near_duplicates > 0 {
+        let note = "pages with the text of an older one, or nearly so".to_string();
+        lines.push(row("near-duplicates", thousands(f.near_duplicates), note));
+    }
+    for mirror in &f.mirrors {
+        let note =
+            format!("pages of {} also on {}, {:.0} % of what both have", mirror.of, mirror.host, mirror.share * 100.0);
+        lines.push(row("mirror", thousands(mirror.pages_same), note));
     }
     if !f.outcomes.is_empty() {
         lines.push("  how URLs ended".to_string());

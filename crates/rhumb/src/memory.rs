@@ -21,7 +21,7 @@ pub struct Shares {
     pub connections: usize,
     /// What sites said, and what is suspected of them; the oldest is forgotten.
     pub traps: usize,
-    /// Digests of archived bodies; the oldest are forgotten.
+    /// Digests of archived bodies, of which the oldest are forgotten; what pages say that is not yet on disk; hosts that may be mirrors.
     pub seen: usize,
     /// Addresses of hosts; the least used are forgotten.
     pub dns: usize,

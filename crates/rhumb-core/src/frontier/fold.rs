@@ -13,6 +13,7 @@ use super::{Frontier, ROBOTS_HOPS_MAX, Reason, Useful, ghost_key, usefulness};
 use crate::dates;
 use crate::outcome::Outcome;
 use crate::robots::{Access, Fetched, Rules};
+use crate::seen::Known;
 use crate::sitemap::{Before, Trust};
 use crate::url::{Host, Url};
 use crate::visit::{Entry, LinkKind, Purpose, Validators, VisitRecord};
@@ -75,7 +76,8 @@ impl Frontier {
     }
 
     /// A visit is finished: winds the host's clocks, learns its rules, puts back what is to be tried again.
-    pub fn finish(&mut self, record: &VisitRecord) -> Result<()> {
+    /// What the page says goes with its entry to its next visit.
+    pub fn finish(&mut self, record: &VisitRecord, known: Option<Box<Known>>) -> Result<()> {
         let host = record.entry.url.host();
         let key = host.fingerprint().0;
         let now = record.ended;
@@ -130,13 +132,13 @@ impl Frontier {
         self.in_flight_pages -= u64::from(was_live && record.purpose.is_page());
         match &record.purpose {
             Purpose::Page => {
-                let known = flown.and_then(|f| f.entry).is_some_and(|e| e.url == record.entry.url);
-                if !known {
+                let waited = flown.and_then(|f| f.entry).is_some_and(|e| e.url == record.entry.url);
+                if !waited {
                     self.add_ghost(&record.entry)?;
                 }
                 self.learn_dates(key, record);
                 self.spend(key, record)?;
-                self.put_back(record)?;
+                self.put_back(record, known)?;
             }
             Purpose::Robots { host: ruled, hops } => {
                 if let Some(state) = self.hosts.get_mut(key) {
@@ -218,7 +220,7 @@ impl Frontier {
         }
     }
 
-    pub(super) fn put_back(&mut self, record: &VisitRecord) -> Result<()> {
+    pub(super) fn put_back(&mut self, record: &VisitRecord, known: Option<Box<Known>>) -> Result<()> {
         if record.retry {
             let mut entry = record.entry.clone();
             entry.attempt = entry.attempt.saturating_add(1);
@@ -230,6 +232,7 @@ impl Frontier {
         if matches!(record.outcome, Outcome::Ok | Outcome::NotModified) {
             let mut entry = record.entry.clone();
             entry.attempt = 0;
+            entry.known = known;
             if record.outcome == Outcome::Ok {
                 entry.validators = record.validators.clone();
             }

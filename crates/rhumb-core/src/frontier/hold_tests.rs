@@ -98,7 +98,7 @@ impl Play {
                     log.push((self.now.0, record.outcome));
                     self.frontier.connection_left(&visit.host, false, ended);
                     self.now = ended;
-                    self.frontier.finish(&record).expect("finish");
+                    self.frontier.finish(&record, None).expect("finish");
                 }
                 Next::Drop(entry, outcome) => {
                     self.frontier.dropped_in_log(&entry).expect("dropped");

@@ -225,7 +225,7 @@ impl Driver {
             if visit.purpose.is_page() && !record.retry {
                 *self.finished.entry(record.entry.url.as_str().to_string()).or_default() += 1;
             }
-            self.frontier.finish(&record).expect("finish");
+            self.frontier.finish(&record, None).expect("finish");
             self.log.push(Logged::Visited(Box::new(record)));
         }
     }
@@ -265,7 +265,7 @@ impl Driver {
                 Logged::Held(host, hold) => frontier.held_in_log(&host, &hold).expect("held"),
                 Logged::Closed => frontier.closed(true),
                 Logged::Opened(at) => frontier.opened(at),
-                Logged::Visited(record) => frontier.finish(&record).expect("finish"),
+                Logged::Visited(record) => frontier.finish(&record, None).expect("finish"),
             }
         }
         frontier.recover(self.now);
@@ -382,7 +382,7 @@ fn nobody_stands_in_line_at_an_address_twice() {
         frontier.connection_left(&visit.host, false, now);
         let mut record = VisitRecord::bare(visit.entry, visit.purpose, now, now, Outcome::NotFound);
         record.status = 404;
-        frontier.finish(&record).expect("finish");
+        frontier.finish(&record, None).expect("finish");
     };
     admit(&mut frontier, "http://a.example/");
     let first = next(&mut frontier).expect("nobody else is there");
@@ -415,7 +415,7 @@ fn a_retry_is_told_from_its_ghost() {
     let failed = Entry::new(url("http://192.0.2.2/page"), 0);
     let mut record = VisitRecord::bare(failed, Purpose::Page, Timestamp(5), Timestamp(6), Outcome::ServerError);
     record.retry = true;
-    frontier.finish(&record).expect("finish");
+    frontier.finish(&record, None).expect("finish");
     frontier.recover(Timestamp(10));
     let mut attempts = Vec::new();
     for now in (20..2_000).map(Timestamp) {
@@ -423,7 +423,7 @@ fn a_retry_is_told_from_its_ghost() {
         let mut record = VisitRecord::bare(visit.entry.clone(), visit.purpose.clone(), now, now, Outcome::NotFound);
         record.status = 404;
         frontier.connection_left(&visit.host, false, now);
-        frontier.finish(&record).expect("finish");
+        frontier.finish(&record, None).expect("finish");
         if visit.entry.url.path() == "/page" {
             attempts.push(visit.entry.attempt);
         }

@@ -78,7 +78,6 @@ impl Seen {
             }
             pending.push_back((page, Content::take(from)?));
         }
-        pending.iter().for_each(|(page, content)| self.remember(*page, content.exact));
         self.pending = pending;
         for _ in 0..from.u64()? {
             let (page, of) = (PageRef(from.u64()?), PageRef(from.u64()?));

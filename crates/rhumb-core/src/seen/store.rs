@@ -20,6 +20,7 @@ use std::sync::Arc;
 use rhumb_store::Result;
 use rhumb_store::codec::{Malformed, Put, Take};
 use rhumb_store::disk::Disk;
+use rhumb_store::log::Position;
 
 use super::check::check;
 use super::level::{Graves, Level, PLACE_BITS, Segment};
@@ -40,6 +41,21 @@ const PAGE_BYTES: usize = 560;
 /// A page, as whoever offers it knows it: the place of its record in the log. Later pages have greater numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageRef(pub u64);
+
+/// Bits of an offset in a segment of the log.
+const OFFSET_BITS: u32 = 36;
+
+impl PageRef {
+    /// The page whose record is the next from here on.
+    pub fn at(position: Position) -> PageRef {
+        PageRef(u64::from(position.segment) << OFFSET_BITS | position.offset & ((1 << OFFSET_BITS) - 1))
+    }
+
+    /// The record that follows here is the page's.
+    pub fn position(self) -> Position {
+        Position { segment: (self.0 >> OFFSET_BITS) as u32, offset: self.0 & ((1 << OFFSET_BITS) - 1) }
+    }
+}
 
 /// A page that was here before, as the entry of its next visit knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,21 +168,22 @@ impl Seen {
         })
     }
 
-    /// A page was read. Pages come in ascending order; one that is not above the last was offered before.
+    /// A page was read. Pages come in ascending order; one that is not above the last was offered before. Nobody else is told: see
+    /// [`Seen::remember`].
     pub fn offer(&mut self, page: PageRef, content: &Content) {
         if self.last.is_some_and(|last| page.0 <= last) {
             return;
         }
         self.last = Some(page.0);
-        self.remember(page.0, content.exact);
         self.pending.push_back((page.0, content.clone()));
     }
 
-    pub(super) fn remember(&mut self, page: u64, exact: u64) {
+    /// Remembers a page for an answer at once ([`Seen::known_exactly`]), under its fingerprint or one made of that and more.
+    pub fn remember(&mut self, page: PageRef, exact: u64) {
         let slot = self.slot(exact);
         // The oldest page with this content is the one to point at.
         if self.recent[slot].0 != exact || self.recent[slot].1 == u64::MAX {
-            self.recent[slot] = (exact, page);
+            self.recent[slot] = (exact, page.0);
         }
     }
 
@@ -174,12 +191,8 @@ impl Seen {
         exact as usize & (self.recent.len() - 1)
     }
 
-    /// A page changed or is gone: it is not found from now on. `content` is what was offered with it.
-    pub fn delete(&mut self, page: PageRef, content: &Content) {
-        let slot = self.slot(content.exact);
-        if self.recent[slot].1 == page.0 {
-            self.recent[slot] = (0, u64::MAX);
-        }
+    /// A page changed or is gone: it is not found from now on.
+    pub fn delete(&mut self, page: PageRef) {
         if let Ok(at) = self.pending.binary_search_by_key(&page.0, |(page, _)| *page) {
             self.pending.remove(at);
         } else if !self.is_unknown() {
@@ -192,7 +205,7 @@ impl Seen {
         self.levels.is_empty() && self.segments.is_empty() && self.batch.is_empty()
     }
 
-    /// A page with this fingerprint, if memory has one: an answer at once, which may miss older pages.
+    /// The page that is remembered under this fingerprint: an answer at once, which may miss older pages, and may name one that is gone.
     pub fn known_exactly(&self, exact: u64) -> Option<PageRef> {
         let (fingerprint, page) = self.recent[self.slot(exact)];
         (fingerprint == exact && page != u64::MAX).then_some(PageRef(page))
@@ -228,7 +241,12 @@ impl Seen {
 
     /// Whether so much waits that nothing more should be offered until work is finished. A bound for memory, no condition.
     pub fn must_wait(&self) -> bool {
-        self.pending.len() >= 2 * self.config.batch_pages_max
+        self.pending.len().max(self.found.len()) >= 2 * self.config.batch_pages_max
+    }
+
+    /// Has what waits looked up soon if that costs little: as long as all is in memory, or when there is much of it.
+    pub fn want_check_if_cheap(&mut self) {
+        self.check_wanted |= self.levels.is_empty() || self.pending.len() >= self.config.batch_pages_max / 8;
     }
 
     /// Has what waits looked up soon, however little it is.

@@ -38,7 +38,19 @@ struct Story {
     /// What was learned of its site speaks against it.
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<Learned>,
+    /// Its text is that of an older page, or nearly so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    near_duplicate_of: Option<NearDuplicate>,
     events: Vec<Event>,
+}
+
+#[derive(Serialize)]
+struct NearDuplicate {
+    of: String,
+    /// Shared five-word phrases over all, as estimated.
+    similarity: f64,
+    /// Whether the words are the same.
+    exact: bool,
 }
 
 #[derive(Serialize)]
@@ -139,7 +151,7 @@ fn read(dir: &Path, url: &Url, agent: &str, obey: Obedience) -> Result<Story> {
         let at = reader.position();
         let Some((kind, payload)) = reader.next()? else { break };
         let of_interest = match kind {
-            4 | 8 | 9 => true,
+            4 | 8 | 9 | 10 => true,
             2 | 5 => contains(payload, tail.as_bytes()),
             _ => false,
         };
@@ -164,6 +176,11 @@ fn read(dir: &Path, url: &Url, agent: &str, obey: Obedience) -> Result<Story> {
                 held = Some((held.map_or(hold.at, |(since, _)| since), hold));
             }
             Record::Rule(change, at) => traps.apply(&change, at),
+            Record::Duplicate(duplicate, _) if duplicate.url == *url => {
+                let of = duplicate.of.as_str().to_string();
+                let similarity = f64::from(duplicate.similarity) / 10_000.0;
+                story.near_duplicate_of = Some(NearDuplicate { of, similarity, exact: duplicate.exact });
+            }
             Record::Visited(visit) => {
                 held = held.filter(|(_, hold)| !ends_hold(&visit, &host, hold.reason));
                 if matches!(&visit.purpose, Purpose::Robots { host: ruled, .. } if *ruled == host)
@@ -187,6 +204,10 @@ fn read(dir: &Path, url: &Url, agent: &str, obey: Obedience) -> Result<Story> {
                     }
                 }
                 if visit.entry.url == *url {
+                    // A page that changed is compared anew.
+                    if visit.entry.known.as_ref().map(|k| &k.content) != visit.content.as_ref() {
+                        story.near_duplicate_of = None;
+                    }
                     story.events.push(Event {
                         status: visit.status,
                         detail: visit.detail.to_string(),
@@ -351,6 +372,10 @@ fn tell(story: &Story) -> Result<()> {
         }
         row("archived", e.archived_at.as_deref().unwrap_or_default())?;
         row("same as", e.duplicate_of.as_deref().unwrap_or_default())?;
+    }
+    if let Some(NearDuplicate { of, similarity, exact }) = &story.near_duplicate_of {
+        let how = if *exact { "the same words".to_string() } else { format!("similarity {similarity:.2}") };
+        out::line(&format!("  duplicate of {of} ({how})"))?;
     }
     if story.state == "unknown" {
         out::line("  No page that was visited links to it, and it is not a seed.")?;

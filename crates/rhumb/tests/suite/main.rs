@@ -3,6 +3,7 @@
 //! - `life_of_a_url`: one URL's walk through the whole program, step by step.
 //! - `polite`: connections, gaps, robots.txt, per-address limits, no idle workers; from the server's log.
 //! - `crash`: SIGKILL at random instants, failing and torn writes, damaged files; nothing lost, nothing twice.
+//! - `duplicates`: pages that say what others say, and hosts that have the pages of others.
 //! - `held`: hosts that do not answer or bring nothing new, with their URLs: shown, and tried again.
 //! - `secrets`: credentials and cookies stay with their origin; every crawl has a key of its own.
 //! - `traps`: sites that make up URLs without end: what is learned of them, shown, undone.
@@ -23,6 +24,7 @@ mod cli;
 mod common;
 mod conformance;
 mod crash;
+mod duplicates;
 mod export;
 mod formats;
 mod held;

@@ -3,19 +3,9 @@
 mod files;
 mod warcs;
 
-use std::path::Path;
-
-use rhumb_core::record::Record;
-use rhumb_core::visit::VisitRecord;
 use rhumb_sim::{Reply, WebConfig};
 
-use crate::common::{Place, crawl, json, records, run, serve};
-
-/// All finished visits, in the order of the log.
-fn visits(dir: &Path) -> Vec<VisitRecord> {
-    let visit = |record| if let Record::Visited(v) = record { Some(*v) } else { None };
-    records(dir).into_iter().filter_map(visit).collect()
-}
+use crate::common::{Place, crawl_with_sitemaps, json, run, serve, visits};
 
 /// A page, a redirect, a sitemap, robots.txt, a refresh or a base of the web that names a file: nothing is read, also with the widest
 /// scope, and also if the same tree was named as a seed. (Scrapy followed redirects to files: GHSA-23j4-mw76-5v7h.)
@@ -49,7 +39,8 @@ fn the_web_names_no_file() {
         let more = "<a href=/redirect>x</a><a href=/refresh>x</a><a href=/base>x</a>";
         web.set_document(0, "/", html(&format!("{list}{more}<link rel=canonical href='{target}'>")));
         let place = Place::new();
-        let mut command = crawl(&server, &place.dir, &[&format!("{origin}/"), "--delay", "5ms", "--scope", "any"]);
+        let mut command =
+            crawl_with_sitemaps(&server, &place.dir, &[&format!("{origin}/"), "--delay", "5ms", "--scope", "any"]);
         // The tree may be read, but not because the web says so: only one file of it is named.
         let tree = tempfile::tempdir().expect("temporary directory");
         std::fs::write(tree.path().join("index.html"), "<title>mine</title>").expect("write");
@@ -57,7 +48,9 @@ fn the_web_names_no_file() {
         let seen = visits(&place.dir);
         let files: Vec<&str> = seen.iter().filter(|v| !v.entry.url.is_web()).map(|v| &*v.title).collect();
         assert_eq!(files, ["mine"], "{status}");
-        assert!(seen.iter().any(|v| v.entry.url.path() == "/listed"), "the sitemap was read");
+        let told: Vec<String> =
+            seen.iter().map(|v| format!("{} {} {}", v.entry.url, v.outcome.name(), v.detail)).collect();
+        assert!(seen.iter().any(|v| v.entry.url.path() == "/listed"), "the sitemap was read: {told:#?}");
         assert!(seen.iter().flat_map(|v| &v.links).all(|l| l.url.is_web() || !l.wanted), "no link to a file is wanted");
         assert_eq!(status["outcomes"]["bad_redirect"], 1, "{status}");
     }

@@ -115,7 +115,7 @@ fn step(frontier: &mut Frontier, now: &mut Timestamp, robots_visits: &mut u64) -
                 record.status = if robots { 404 } else { 200 };
                 record.outcome = if robots { Outcome::NotFound } else { Outcome::Ok };
                 frontier.connection_left(&visit.host, false, ended);
-                frontier.finish(&record)?;
+                frontier.finish(&record, None)?;
                 if !robots {
                     return Ok(true);
                 }

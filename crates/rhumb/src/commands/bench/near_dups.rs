@@ -276,7 +276,7 @@ fn store(pages: u64, memory: usize, dir: &Path) -> Result<Value> {
     let mut deleting = Spent::default();
     let start = cpu_seconds();
     for n in (0..pages).step_by(2) {
-        seen.delete(PageRef(place(n)), &content(n)?);
+        seen.delete(PageRef(place(n)));
         if seen.has_work() {
             work(&mut seen, dir, &mut deleting)?;
         }

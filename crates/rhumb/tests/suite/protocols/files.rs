@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::visits;
 use super::warcs::python;
-use crate::common::{Place, json, rhumb, run, run_within};
+use crate::common::{Place, json, rhumb, run, run_within, visits};
 
 fn write(path: impl AsRef<Path>, text: impl AsRef<[u8]>) {
     let path = path.as_ref();

@@ -11,8 +11,7 @@ use std::time::Duration;
 use rhumb_core::visit::VisitRecord;
 use rhumb_sim::{Naming, Reply, Server, ServerConfig, Web, WebConfig};
 
-use super::visits;
-use crate::common::{Place, crawl, json, rhumb, run, run_within, serve};
+use crate::common::{Place, crawl, json, rhumb, run, run_within, serve, visits};
 
 fn read_into(dir: &Path, sources: &[&str]) -> Command {
     let mut command = rhumb();

@@ -13,12 +13,14 @@ use crate::error::{Result, StoreError};
 use crate::log::{LogReader, Position};
 use crate::runs::Run;
 use crate::warc;
-use crate::{fifo, table};
+use crate::{fifo, rows, table};
+
+const STATE_DIRS: [&str; 4] = ["state/queues", "state/sieve", "state/hosts", "state/seen"];
 
 /// Bytes of all files of log, state and archive: what looking at everything would read.
 pub fn bytes(disk: &dyn Disk) -> Result<u64> {
     let mut sum = 0;
-    for dir in ["log", archive::DIR, "state/queues", "state/sieve", "state/hosts"] {
+    for dir in ["log", archive::DIR].into_iter().chain(STATE_DIRS) {
         for name in disk.list(dir)? {
             sum += disk.open(&format!("{dir}/{name}"))?.len()?;
         }
@@ -36,15 +38,16 @@ pub fn log(disk: Arc<dyn Disk>) -> Result<u64> {
     Ok(records)
 }
 
-/// Reads every queue segment, run and table; what is wrong with each that is damaged.
+/// Reads every queue segment, run, table and file of rows; what is wrong with each that is damaged.
 pub fn state(disk: &dyn Disk) -> Result<Vec<StoreError>> {
     let mut damage = Vec::new();
-    for dir in ["state/queues", "state/sieve", "state/hosts"] {
+    for dir in STATE_DIRS {
         for name in disk.list(dir)? {
             let name = format!("{dir}/{name}");
             let sound = match name.rsplit('.').next() {
                 Some("seg") => fifo::verify(disk, &name),
-                Some("run" | "del") => run(disk, &name),
+                Some("run" | "del" | "key") => run(disk, &name),
+                Some("row") => rows::verify(disk, &name),
                 Some("tab") => table::verify(disk, &name),
                 _ => Ok(()),
             };

@@ -187,7 +187,7 @@ impl KeyScan {
             };
             self.buffer.extend(some.iter().filter_map(moved));
             if !self.buffer.is_sorted() {
-                return Err(StoreError::corrupt("keys of known pages", 0, "keys are not in their order"));
+                return Err(StoreError::corrupt(super::DIR, 0, "keys are not in their order"));
             }
             if let Keys::Disk(scan) = &mut self.keys {
                 scan.skip(n);
@@ -223,7 +223,7 @@ fn merge_keys(scans: &mut [KeyScan], mut push: impl FnMut(u64) -> Result<()>) ->
         together.sort();
         for &key in &together {
             if previous.is_some_and(|p| p >= key) {
-                return Err(StoreError::corrupt("keys of known pages", 0, "keys are not in their order"));
+                return Err(StoreError::corrupt(super::DIR, 0, "keys are not in their order"));
             }
             previous = Some(key);
             push(key)?;

@@ -34,6 +34,9 @@ const INLINE_BYTES_MAX: usize = 256 << 10;
 /// So are those that become larger than this when decoded.
 const INLINE_DECODED_MAX: usize = 2 << 20;
 
+/// Buffers that have seen a larger body are not kept.
+const USUAL_BYTES_MAX: usize = 512 << 10;
+
 /// Pages of slow formats that are read at once; a format may have a narrower bound of its own.
 pub(crate) const SLOW_AT_ONCE: usize = 4;
 
@@ -246,6 +249,7 @@ fn understand(work: &mut Work, tools: &Tools, decoded_bytes_max: usize) -> Resul
         }
         _ => {}
     }
+    let is_usual = body.as_ref().is_none_or(|body| body.len() <= USUAL_BYTES_MAX);
     drop(body);
     let mut archive = Vec::new();
     let mut archive_first = 0;
@@ -255,7 +259,10 @@ fn understand(work: &mut Work, tools: &Tools, decoded_bytes_max: usize) -> Resul
     if tools.archive && fetched.status != 0 && is_archived && may_be_kept(&record, tools) {
         archive_first = write_records(&mut record, fetched, tools, &mut scratch.writer, &mut archive);
     }
-    tools.scratch.lock().expect("nobody panics while borrowing buffers").push(scratch);
+    // What a huge page made of the buffers is given back.
+    if is_usual {
+        tools.scratch.lock().expect("nobody panics while borrowing buffers").push(scratch);
+    }
     Ok(Understood { record, archive, archive_first, gist })
 }
 

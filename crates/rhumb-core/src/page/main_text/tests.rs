@@ -157,6 +157,8 @@ fn markdown_is_written() {
     check("<ol start=9><li>a<li>b</ol><p>c", "9. a\n10. b\n\nc");
     check("<blockquote><p>a<p>b</blockquote>c", "> a\n>\n> b\n\nc");
     check("<p>a<br>b", "a\\\nb");
+    check("<p>a<br>&nbsp;<p>&nbsp;<p>b", "a\n\nb");
+    check("<p>a<noscript>x<noscript>y</noscript> b", "a b");
     check(
         "<pre><code class=language-rust>fn x() {\n    1 &lt; 2\n}\n</code></pre>",
         "```rust\nfn x() {\n    1 < 2\n}\n```",

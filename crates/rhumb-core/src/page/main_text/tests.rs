@@ -93,8 +93,8 @@ fn what_the_pages_of_a_site_share_is_left_out() {
     extractor.use_template(SiteTemplate::new());
     let texts: Vec<_> = (0..5).map(|n| extractor.extract(&of_site(n), &options).main_text).collect();
     assert!(texts[0].contains("Our writers"), "one page alone cannot tell");
-    for n in 2..5 {
-        assert_eq!(texts[n], lines(n * 10..n * 10 + 5));
+    for (n, text) in texts.iter().enumerate().skip(2) {
+        assert_eq!(*text, lines(n * 10..n * 10 + 5));
     }
     // The same page again, and again: it is no template of itself.
     for _ in 0..3 {

@@ -77,7 +77,7 @@ impl Paragraph {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.text.as_str().is_empty()
+        self.text.as_str().trim().is_empty()
     }
 
     pub(super) fn open(&mut self, mark: Accent) {
@@ -251,6 +251,10 @@ impl Writer<'_, '_> {
         for (offset, c) in piece.char_indices() {
             let at = from + offset;
             if c == '\n' {
+                // A break with nothing behind it would be read as a backslash.
+                if text[at..].trim().is_empty() {
+                    break;
+                }
                 self.out.push_str(if self.kind == Line::Text { "\\\n" } else { " " });
                 self.line_start = self.kind == Line::Text;
                 continue;

@@ -48,6 +48,8 @@ pub(super) struct Markdown {
     last_was_item: bool,
     /// The text of the open `<pre>` and its language.
     code: Option<(String, String)>,
+    /// As in the extractor: the text of a `<noscript>` does not count, and the first end tag ends it.
+    in_noscript: bool,
     /// What is passed over, and how deep we are in it.
     skip: Option<(Tag, u32)>,
 }
@@ -65,7 +67,7 @@ impl Markdown {
         self.around.clear();
         self.hrefs.clear();
         (self.table, self.heading, self.code, self.skip) = (None, None, None, None);
-        (self.in_cell, self.last_was_item) = (false, false);
+        (self.in_cell, self.last_was_item, self.in_noscript) = (false, false, false);
         self.paragraph.reset(PARAGRAPH_BYTES_MAX);
         let mut attributes = std::mem::take(&mut self.attributes);
         for &(start, end) in parts {
@@ -102,7 +104,7 @@ impl Markdown {
     }
 
     fn text(&mut self, raw: &str) {
-        if self.skip.is_some() {
+        if self.skip.is_some() || self.in_noscript {
             return;
         }
         match &mut self.code {
@@ -128,13 +130,20 @@ impl Markdown {
             let raw = tokens.contents(tag.content());
             if matches!(tag, Xmp | Plaintext) {
                 self.flush(out);
-                self.paragraph.text().push(raw, false);
+                if !self.in_noscript {
+                    self.paragraph.text().push(raw, false);
+                }
             }
             return;
         }
-        if matches!(tag, Template | Noscript | Svg | Select) {
-            self.skip = Some((tag, 1));
-            return;
+        match tag {
+            Template | Svg | Select => {
+                self.skip = Some((tag, 1));
+                return;
+            }
+            Noscript => self.in_noscript = true,
+            Body => self.in_noscript = false,
+            _ => {}
         }
         if self.code.is_some() {
             match tag {
@@ -203,6 +212,7 @@ impl Markdown {
             }
             return;
         }
+        self.in_noscript &= tag != Noscript;
         if self.code.is_some() {
             if matches!(tag, Pre | Listing) {
                 self.end_code(out);

@@ -41,6 +41,7 @@ use crate::recover;
 use crate::settings::Settings;
 use crate::shard::{Command, Shard};
 use crate::status::{self, Answering, Request, RuleReport, Shared, Status};
+use crate::templates::Templates;
 
 /// Our machinery failing: the crawl stops, resumable.
 #[derive(Debug, thiserror::Error)]
@@ -691,6 +692,7 @@ impl Engine {
             redirects_max: self.settings.crawl.redirects_max,
             sitemaps: self.settings.sitemaps,
             obey: self.settings.obey,
+            templates: Mutex::new(Templates::new(self.settings.templates_max / self.settings.threads.max(1))),
             archive: self.settings.archive,
             scratch: Mutex::default(),
             ids: Mutex::new(RecordIds::new(record_seed(number), 0)),

@@ -20,6 +20,7 @@ mod recover;
 pub mod settings;
 mod shard;
 pub mod status;
+mod templates;
 
 pub use engine::{CrawlError, End, Engine};
 pub use settings::Settings;

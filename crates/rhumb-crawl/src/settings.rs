@@ -57,6 +57,8 @@ pub struct Settings {
     pub obey: Obedience,
     /// Whether pages are archived.
     pub archive: bool,
+    /// Sites of which is remembered what their pages have in common.
+    pub templates_max: usize,
     /// Memory for pages on their way, from the first byte to the commit.
     pub page_bytes_max: usize,
     /// Stop after so many pages.

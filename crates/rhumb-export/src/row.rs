@@ -182,9 +182,9 @@ impl<'a> Maker<'a> {
         let resolve = |href: &str| self.normalizer.normalize(href, Some(&base)).ok().map(String::from);
         // A page that wants no copies to be shown is told of, but not given away.
         if self.options.text && visit.directives.noarchive.is_none() {
-            let readable = !page.main_text.is_empty();
-            row.text = readable.then(|| page.main_text.clone());
-            row.markdown = readable.then(|| page.markdown.clone());
+            // A page of a few words has no main text apart from them.
+            row.text = some(&page.main_text).or_else(|| some(&page.text));
+            row.markdown = some(&page.markdown).or_else(|| row.text.clone());
             row.structured = (!page.structured.is_empty()).then(|| page.structured.clone());
         }
         if self.options.links {

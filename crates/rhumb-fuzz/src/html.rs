@@ -3,7 +3,10 @@
 //! Input: a line with the Content-Type, a line with the Content-Encoding, then the body as sent.
 
 use rhumb_core::page::coding::{DecodeLimits, decode};
-use rhumb_core::page::{ExtractOptions, Extractor, Page, ParseOptions, ParseReport, parse_page, parse_page_into};
+use rhumb_core::page::{
+    ExtractOptions, Extractor, Page, ParseOptions, ParseReport, SiteTemplate, parse_page, parse_page_into,
+};
+use rhumb_store::codec::Take;
 
 use crate::line;
 
@@ -11,6 +14,8 @@ use crate::line;
 fn options() -> ParseOptions {
     let extract = ExtractOptions {
         resources: true,
+        main_text: true,
+        markdown: true,
         links_max: 20,
         text_bytes_max: 500,
         title_bytes_max: 40,
@@ -60,10 +65,43 @@ pub fn run(data: &[u8]) {
 
     // Without bounds of ours, a page says no more than was written: a byte becomes at most three (U+FFFD), a character reference at
     // most what its longest expansion has, and anchor texts are cut from the page once.
-    let plain = parse_page(body, content_type, &ParseOptions::default());
-    check(&plain, &ParseOptions::default().extract);
+    let mut without_bounds = ParseOptions::default();
+    (without_bounds.extract.main_text, without_bounds.extract.markdown) = (true, true);
+    let plain = parse_page(body, content_type, &without_bounds);
+    check(&plain, &without_bounds.extract);
+    // A line of markdown stands behind the marks of at most a dozen quotes and lists.
+    assert!(
+        plain.markdown.len() <= 64 * body.len() + 64,
+        "{} bytes make {} of markdown",
+        body.len(),
+        plain.markdown.len()
+    );
+    let bare = parse_page(body, content_type, &ParseOptions::default());
+    assert_eq!((&bare.text, &bare.links), (&plain.text, &plain.links), "main text changes nothing else");
+    template_keeps_to_its_bounds(body, content_type, &without_bounds);
     let said: usize = plain.links.iter().map(|l| l.href.len() + l.text.len()).sum();
     assert!(plain.text.len() + said <= 8 * body.len() + 64, "{} bytes say {} and {said}", body.len(), plain.text.len());
+}
+
+/// A template takes any page, is saved and read back, and never takes the last word from a page.
+fn template_keeps_to_its_bounds(body: &[u8], content_type: Option<&str>, options: &ParseOptions) {
+    let (mut extractor, mut page) = (Extractor::new(), Page::default());
+    extractor.use_template(SiteTemplate::new());
+    for half in [body, &body[..body.len() / 2], &body[body.len() / 2..], body] {
+        parse_page_into(&mut extractor, half, content_type, options, &mut page);
+        check(&page, &options.extract);
+    }
+    let template = extractor.take_template().expect("a template was in use");
+    let mut bytes = Vec::new();
+    template.put(&mut bytes);
+    assert!(bytes.len() <= SiteTemplate::BYTES_MAX, "{} bytes", bytes.len());
+    assert_eq!(SiteTemplate::take(&mut Take::new(&bytes)), Ok(template));
+    // Bytes of anybody's make a template or an error, never a panic.
+    if let Ok(foreign) = SiteTemplate::take(&mut Take::new(body)) {
+        extractor.use_template(foreign);
+        parse_page_into(&mut extractor, body, content_type, options, &mut page);
+        check(&page, &options.extract);
+    }
 }
 
 fn check(page: &Page, bounds: &ExtractOptions) {
@@ -75,6 +113,18 @@ fn check(page: &Page, bounds: &ExtractOptions) {
     for link in page.links.iter() {
         assert!(link.href.len() <= 3 * bounds.href_bytes_max, "{}", link.href);
         assert!(link.text.len() <= bounds.anchor_bytes_max.max(bounds.value_bytes_max), "{:?}", link.text);
+    }
+    assert_eq!(
+        page.main_text.is_empty(),
+        page.text.is_empty() || !bounds.main_text,
+        "a page with text has a main text"
+    );
+    assert!(page.main_text.len() <= page.text.len(), "main text is part of the text");
+    assert!(page.markdown.len() <= 2 * bounds.text_bytes_max.max(64), "markdown of {} bytes", page.markdown.len());
+    let mut rest = page.text.as_str();
+    for line in page.main_text.lines() {
+        let at = rest.find(line).unwrap_or_else(|| panic!("{line:?} is not in the text, or not in its place"));
+        rest = &rest[at + line.len()..];
     }
     // Slicing checks that spans lie in the text, on characters.
     let spans = page.headings.iter().map(|h| &h.span).chain(&page.emphasis);

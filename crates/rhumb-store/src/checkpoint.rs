@@ -8,7 +8,7 @@ use crate::error::{Result, StoreError};
 
 const MAGIC: &[u8; 8] = b"rhumbckp";
 /// Version of the body's layout. Another one is folded anew from the log.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 const HEADER_BYTES: usize = 16;
 
 fn name(number: u64) -> String {

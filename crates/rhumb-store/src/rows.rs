@@ -18,12 +18,12 @@ const HEADER_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 24;
 const FOOTER_BYTES: usize = 36;
 /// Rows in a block.
-pub const BLOCK_ROWS: usize = 256;
+pub const BLOCK_ROWS: usize = 128;
 /// No row is larger.
 pub const ROW_BYTES_MAX: usize = 1024;
 const WRITE_BYTES: usize = 256 << 10;
 /// Blocks read at once when they are wanted one after the other.
-const BLOCKS_AHEAD: usize = 16;
+const BLOCKS_AHEAD: usize = 32;
 
 /// One row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

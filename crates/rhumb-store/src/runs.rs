@@ -256,33 +256,23 @@ impl Run {
     /// order, as long as it returns true. `prefixes` ascend.
     pub fn find_prefixes(&self, prefixes: &[u64], below: u32, mut found: impl FnMut(usize, u64) -> bool) -> Result<()> {
         let mut reader = Reader::default();
-        let (mut keys, mut keys_of) = (Vec::new(), None);
-        let (mut block, mut at) = (0, 0);
-        for (i, first) in prefixes.iter().map(|p| p << below).enumerate() {
+        let (mut block, mut i) = (0, 0);
+        while i < prefixes.len() && !self.index.is_empty() {
             // The last block that begins before the prefix's keys may have some of them at its end; the others follow.
-            let on = gallop(&self.index[block..], |b| b.first < first).saturating_sub(1);
-            (block, at) = (block + on, if on > 0 { 0 } else { at });
-            for here in block..self.index.len() {
-                if here > block && self.index[here].first >> below != prefixes[i] {
-                    break;
-                }
-                if keys_of != Some(here) {
-                    let whole = reader.block(self, here)?.decode_into(&mut keys);
-                    let ends_early = || StoreError::corrupt(&self.name, self.index[here].offset, "a block ends early");
-                    whole.ok_or_else(ends_early)?;
-                    keys_of = Some(here);
-                }
-                let mut from = 0;
-                if here == block {
-                    at += gallop(keys.get(at..).unwrap_or_default(), |&k| k < first);
-                    from = at;
-                }
-                let of_prefix = |k: &&u64| **k >> below == prefixes[i];
-                let rest = keys.get(from..).unwrap_or_default();
-                let count = rest.iter().take_while(of_prefix).count();
-                if !rest[..count].iter().all(|&k| found(i, k)) || count < rest.len() {
-                    break;
-                }
+            block += gallop(&self.index[block..], |b| b.first < prefixes[i] << below).saturating_sub(1);
+            let next_first = self.index.get(block + 1).map(|b| b.first);
+            let mut finder = Finder::new(reader.block(self, block)?);
+            let mut ended = false;
+            while i < prefixes.len() && !ended && next_first.is_none_or(|next| next >= prefixes[i] << below) {
+                let prefix = prefixes[i];
+                ended = finder.walk(prefix << below, |key| key >> below == prefix && found(i, key));
+                i += 1;
+            }
+            let mut here = block + 1;
+            while ended && self.index.get(here).is_some_and(|b| b.first >> below == prefixes[i - 1]) {
+                let (mut finder, prefix) = (Finder::new(reader.block(self, here)?), prefixes[i - 1]);
+                ended = finder.walk(prefix << below, |key| key >> below == prefix && found(i - 1, key));
+                here += 1;
             }
         }
         Ok(())
@@ -411,6 +401,26 @@ impl<'a> Finder<'a> {
         Finder { block, word: 0, zeros: 0, inverted, sums: byte_sums(inverted) }
     }
 
+    /// Where keys of this high part, which is not below one asked for before, stand or would stand; `None` behind the last key.
+    fn place_of(&mut self, high: u64) -> Option<usize> {
+        // Keys of high part h stand behind the zero number h.
+        let Some(zero) = high.checked_sub(1) else {
+            return Some(0);
+        };
+        while zero - self.zeros >= self.sums >> 56 {
+            self.zeros += self.sums >> 56;
+            self.word += 1;
+            let Some(word) = self.block.high_word(self.word) else {
+                self.word -= 1;
+                self.zeros -= self.sums >> 56;
+                return None;
+            };
+            self.inverted = !word;
+            self.sums = byte_sums(self.inverted);
+        }
+        Some(self.word * 64 + select(self.inverted, self.sums, zero - self.zeros) + 1)
+    }
+
     /// Whether the key, not below the block's first nor below one asked for before, is in the block.
     fn contains(&mut self, key: u64) -> bool {
         let value = key - self.block.first;
@@ -418,22 +428,9 @@ impl<'a> Finder<'a> {
             return true;
         }
         let (high, low) = (value >> self.block.width, value & ((1 << self.block.width) - 1));
-        let mut place = 0;
-        // Keys of high part h stand behind the zero number h.
-        if let Some(zero) = high.checked_sub(1) {
-            while zero - self.zeros >= self.sums >> 56 {
-                self.zeros += self.sums >> 56;
-                self.word += 1;
-                let Some(word) = self.block.high_word(self.word) else {
-                    self.word -= 1;
-                    self.zeros -= self.sums >> 56;
-                    return false;
-                };
-                self.inverted = !word;
-                self.sums = byte_sums(self.inverted);
-            }
-            place = self.word * 64 + select(self.inverted, self.sums, zero - self.zeros) + 1;
-        }
+        let Some(mut place) = self.place_of(high) else {
+            return false;
+        };
         loop {
             let Some(word) = self.block.high_word(place / 64) else {
                 return false;
@@ -447,6 +444,36 @@ impl<'a> Finder<'a> {
             }
             place += 1;
         }
+    }
+}
+
+impl Finder<'_> {
+    /// Calls `each` for the keys that are not below `from`, which is not below one asked for before, as long as it returns true. Returns whether the block ended
+    /// before that.
+    fn walk(&mut self, from: u64, mut each: impl FnMut(u64) -> bool) -> bool {
+        let first = self.block.first;
+        if from <= first && !each(first) {
+            return false;
+        }
+        let high = from.saturating_sub(first) >> self.block.width;
+        let Some(mut place) = self.place_of(high) else {
+            return true;
+        };
+        let mut i = place - high as usize;
+        while let Some(word) = self.block.high_word(place / 64) {
+            let bits = word >> (place % 64);
+            if bits == 0 {
+                place = (place / 64 + 1) * 64;
+                continue;
+            }
+            place += bits.trailing_zeros() as usize;
+            let key = first.wrapping_add(((place - i) as u64) << self.block.width | self.block.low(i));
+            if key >= from && key > first && !each(key) {
+                return false;
+            }
+            (place, i) = (place + 1, i + 1);
+        }
+        true
     }
 }
 

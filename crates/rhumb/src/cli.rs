@@ -564,6 +564,17 @@ pub enum BenchCommand {
         /// What to run, as JSON.
         spec: String,
     },
+    /// Main text against labelled pages: precision, recall and F1 over groups of four words, processor time per KB.
+    MainText {
+        /// Pages NAME.html, each with its text in NAME.txt [default: the synthetic web, to show what a site's template adds]
+        dir: Option<PathBuf>,
+        /// Hosts of the synthetic web.
+        #[arg(long, default_value_t = 20)]
+        hosts: u64,
+        /// Pages of each of them.
+        #[arg(long, default_value_t = 30)]
+        pages: u64,
+    },
     /// Processor time of a page in each format of `rhumb export`, reading and parsing included.
     Export {
         /// Hosts of the web that is crawled for it.

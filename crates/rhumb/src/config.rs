@@ -12,7 +12,7 @@ use rhumb_core::filter::{FilterConfig, Scope};
 use rhumb_core::frontier::{BudgetConfig, FrontierConfig};
 use rhumb_core::net::{Cidr, Guard};
 use rhumb_core::page::coding::DecodeLimits;
-use rhumb_core::page::{ExtractOptions, Formats, Obedience, ParseOptions};
+use rhumb_core::page::{ExtractOptions, Formats, Obedience, ParseOptions, SiteTemplate};
 use rhumb_core::priority::{LEVELS, Prioritizer};
 use rhumb_core::robots::product_token;
 use rhumb_core::sieve::SieveConfig;
@@ -625,7 +625,8 @@ impl Config {
                 noarchive: self.robots.noarchive,
             },
             archive: self.storage.archive,
-            page_bytes_max: shares.pages,
+            templates_max: shares.pages / TEMPLATES_SHARE / SiteTemplate::BYTES_MAX,
+            page_bytes_max: shares.pages - shares.pages / TEMPLATES_SHARE,
             pages_max: c.limit,
             time_max: c.max_time.map(|t| t.0),
             checkpoint_every: self.storage.checkpoint_every.0,
@@ -689,6 +690,9 @@ impl Config {
 fn seal(text: &str) -> String {
     format!("{:08x}", rhumb_store::codec::crc32(text.as_bytes()))
 }
+
+/// What part of the memory for pages is for what the pages of a site have in common.
+const TEMPLATES_SHARE: usize = 16;
 
 /// What an idle connection takes: its buffers have seen a page.
 const CONNECTION_BYTES: usize = 32 << 10;

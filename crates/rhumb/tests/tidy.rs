@@ -53,6 +53,8 @@ const DUPLICATES: &[&str] = &[
     "digest",
     "getrandom",
     "hashbrown",
+    "nom",
+    "sha2",
     "syn",
     "synstructure",
 ];

@@ -44,15 +44,15 @@ pub(super) fn each_word(text: &str, mut each: impl FnMut(u64)) {
                         if word.len > 0 {
                             each(word.end());
                         }
-                        word.push_wide(c as u32);
-                        each(word.end());
+                        each(fold(c as u64 ^ K1, K0));
                     }
                 }
             }
-            lower => {
+            lower if word.len > 0 => {
                 word.push(lower);
                 at += 1;
             }
+            _ => at = word.push_run(bytes, at),
         }
     }
     if word.len > 0 {
@@ -77,6 +77,30 @@ impl Word {
             self.hash = fold(self.hash ^ self.tail ^ K0, K1);
             self.tail = 0;
         }
+    }
+
+    /// The run of letters and digits that begins here, as if each were pushed, eight at a time. Returns where it ends.
+    #[inline]
+    fn push_run(&mut self, bytes: &[u8], from: usize) -> usize {
+        // The bit that makes a letter small is set in all digits.
+        const SMALL: u64 = 0x2020_2020_2020_2020;
+        let mut at = from;
+        while bytes.get(at).is_some_and(|&b| ASCII[b as usize] > WIDE) {
+            at += 1;
+        }
+        let mut rest = &bytes[from..at];
+        self.len = rest.len() as u64;
+        while let Some((eight, more)) = rest.split_first_chunk::<8>() {
+            self.hash = fold(self.hash ^ (u64::from_be_bytes(*eight) | SMALL) ^ K0, K1);
+            rest = more;
+        }
+        match bytes[at - rest.len()..].first_chunk::<8>() {
+            Some(window) if !rest.is_empty() => {
+                self.tail = (u64::from_be_bytes(*window) | SMALL) >> (64 - 8 * rest.len());
+            }
+            _ => self.tail = rest.iter().fold(0, |tail, b| tail << 8 | u64::from(b | 0x20)),
+        }
+        at
     }
 
     /// The first byte is none of ASCII's letters and digits, so that no two words become the same bytes.
@@ -166,8 +190,9 @@ fn slow_class(c: char) -> Class {
         // Punctuation of all sorts, but for the joiners.
         0x200b..=0x200d | 0x2060 | 0xfeff | 0xad | 0x300..=0x36f | 0xfe00..=0xfe0f => Class::Nothing,
         0x2000..=0x206f | 0x3000..=0x3004 | 0x3008..=0x3020 | 0xff01..=0xff0f => Class::Break,
-        // Hangul has spaces.
+        // Hangul has spaces. It and most of Han and Kana need not be looked up.
         0xac00..=0xd7a3 => Class::Letter(c as u32),
+        0x4e00..=0x9fff | 0x3041..=0x3096 | 0x30a1..=0x30fa => Class::WordOfItsOwn,
         // Thai and Lao; Tibetan, Burmese; Khmer; Tai Le, New Tai Lue, Tai Tham; Kana; Han; Burmese and Khmer supplements.
         0xe00..=0xfff
         | 0x1000..=0x109f
@@ -178,7 +203,6 @@ fn slow_class(c: char) -> Class {
         | 0x3021..=0x30ff
         | 0x31f0..=0x31ff
         | 0x3400..=0x4dbf
-        | 0x4e00..=0x9fff
         | 0xa9e0..=0xa9ff
         | 0xaa60..=0xaadf
         | 0xf900..=0xfaff
@@ -225,6 +249,8 @@ mod tests {
         check("한국어 문서", "한국어 문서");
         check("ẞ Ꭰ", "ß Ꭰ");
         check("a,b;c", "a b c");
+        check("ABCDEFGHIJ abcdefgh\u{ad}ij x\u{300}yz", "abcdefghij abcdefghij xyz");
+        check("internationalization", "inter\u{ad}nationalization");
     }
 
     #[test]

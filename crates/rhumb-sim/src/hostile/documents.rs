@@ -82,7 +82,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "pdf-bomb",
         about: "a PDF of 10 KB with a page of 2 GB",
-        ends: &[End::of("/", Fine).detail("memory limit")],
+        ends: &[End::of("/", Fine).detail("limit")],
         requests_max: REST + 1,
         serve: Serve::Reply(|asked| pdf(asked, || document(&bomb(), "/Filter[/FlateDecode/FlateDecode]", &[]))),
         ..DOCUMENT

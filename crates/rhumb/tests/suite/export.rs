@@ -104,7 +104,7 @@ fn odd_web() -> Server {
         "/empty",
         &long,
     ];
-    let links: String = paths.iter().map(|p| format!("<a rel=nofollow href='{p}'>to {p}</a> ")).collect();
+    let links: String = paths.iter().map(|p| format!("<a rel=ugc href='{p}'>to {p}</a> ")).collect();
     web.set_document(0, "/", page("Home", &links));
     for path in paths {
         web.set_document(0, path, page(&format!("Page {path}"), "<p>Some words that are there to be read.</p>"));
@@ -181,7 +181,7 @@ fn rows_tell_what_is_known() {
     assert_eq!((&home["description"], &home["charset"]), (&"About Home".into(), &"UTF-8".into()));
     let link = &home["links"][0];
     assert_eq!((&link["url"], &link["text"]), (&format!("{origin}/Case").into(), &"to /Case".into()));
-    assert_eq!((&link["rel"], &link["kind"], &link["nofollow"]), (&"nofollow".into(), &"a".into(), &true.into()));
+    assert_eq!((&link["rel"], &link["kind"], &link["nofollow"]), (&"ugc".into(), &"a".into(), &true.into()));
     assert!(row("/x?q=1")["text"].as_str().expect("text").contains("Some words that are there to be read."));
     // Of two pages with one body the later is a pointer in the archive, and still has all its text.
     let (first, second) = (row("/same-1"), row("/same-2"));

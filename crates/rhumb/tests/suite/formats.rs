@@ -191,7 +191,7 @@ fn feeds_and_papers_lead_on() {
     assert_eq!(status["pages"], 6, "{status}");
     let mut heard = heard.lock().expect("heard").clone();
     heard.sort();
-    assert_eq!(heard, ["/", "/broken.pdf", "/cited", "/feed.xml", "/one", "/paper", "/robots.txt"]);
+    assert_eq!(heard, ["/", "/broken.pdf", "/cited", "/feed.xml", "/one", "/paper", "/robots.txt", "/sitemap.xml"]);
     let mut seen = Vec::new();
     for record in records(&place.dir) {
         if let Record::Visited(v) = record

@@ -27,7 +27,8 @@ impl Format for Feed {
             text_bytes_max: extract.text_bytes_max,
             title_bytes_max: extract.title_bytes_max,
         };
-        let limits = SitemapLimits::default();
+        // More entries than links that may be kept need not be read.
+        let limits = SitemapLimits { urls_max: extract.links_max, ..SitemapLimits::default() };
         let feed = if matches!(body.bytes, [0, _, ..] | [_, 0, ..]) {
             // UTF-16 without a mark announces itself by its zeros, which the feed's own reader knows.
             page.charset = if body.bytes[0] == 0 { "UTF-16BE" } else { "UTF-16LE" };

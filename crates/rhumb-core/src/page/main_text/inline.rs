@@ -39,6 +39,8 @@ struct Span {
     mark: Accent,
 }
 
+/// A mark that nobody closes ends after so many paragraphs: an address written again and again would make much of little.
+const PARAGRAPHS_MAX: u8 = 8;
 /// Marks kept of one paragraph.
 const SPANS_MAX: usize = 1000;
 
@@ -46,7 +48,8 @@ const SPANS_MAX: usize = 1000;
 #[derive(Debug, Default)]
 pub(super) struct Paragraph {
     text: Collapsed,
-    open: Vec<(Accent, usize)>,
+    /// Marks that are open, where they begin, and how many paragraphs before they were open in.
+    open: Vec<(Accent, usize, u8)>,
     spans: Vec<Span>,
 }
 
@@ -55,9 +58,11 @@ impl Paragraph {
     pub(super) fn restart(&mut self, bytes_max: usize) {
         self.text.restart(bytes_max);
         self.spans.clear();
-        for (_, start) in &mut self.open {
+        for (_, start, paragraphs) in &mut self.open {
             *start = 0;
+            *paragraphs += 1;
         }
+        self.open.retain(|(_, _, paragraphs)| *paragraphs < PARAGRAPHS_MAX);
     }
 
     /// Forgets the marks, too.
@@ -77,14 +82,14 @@ impl Paragraph {
 
     pub(super) fn open(&mut self, mark: Accent) {
         if self.open.len() < 16 {
-            self.open.push((mark, self.text.as_str().len()));
+            self.open.push((mark, self.text.as_str().len(), 0));
         }
     }
 
     /// Ends the innermost open mark of this kind.
     pub(super) fn close(&mut self, is_it: impl Fn(Accent) -> bool) {
-        if let Some(at) = self.open.iter().rposition(|(mark, _)| is_it(*mark)) {
-            let (mark, start) = self.open.remove(at);
+        if let Some(at) = self.open.iter().rposition(|(mark, ..)| is_it(*mark)) {
+            let (mark, start, _) = self.open.remove(at);
             self.add(mark, start);
         }
     }
@@ -102,7 +107,7 @@ impl Paragraph {
     /// Ends the paragraph: what is open counts up to here and goes on in the next.
     pub(super) fn end(&mut self) {
         for i in 0..self.open.len() {
-            let (mark, start) = self.open[i];
+            let (mark, start, _) = self.open[i];
             self.add(mark, start);
         }
     }

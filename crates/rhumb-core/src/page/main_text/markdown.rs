@@ -14,7 +14,7 @@ use super::inline::{Accent, Line, Paragraph, longest_run};
 /// Quotes and lists in one another.
 const DEPTH_MAX: usize = 12;
 /// Bytes of one paragraph.
-const PARAGRAPH_BYTES_MAX: usize = 1 << 16;
+const PARAGRAPH_BYTES_MAX: usize = 4 << 20;
 /// Columns of a table.
 const COLUMNS_MAX: usize = 50;
 
@@ -187,7 +187,7 @@ impl Markdown {
                     }
                     Li => self.start_item(),
                     Table if is_data_table(at) => self.table = Some(Vec::new()),
-                    tag => self.heading = tag.heading_level(),
+                    tag => self.heading = tag.heading_level().or(self.heading),
                 }
             }
             _ => {}
@@ -230,6 +230,7 @@ impl Markdown {
                     Blockquote => self.pop(|around| matches!(around, Around::Quote)),
                     Ul | Ol | Menu | Dir => self.pop(|around| matches!(around, Around::List(_))),
                     Li => self.pop_item(),
+                    tag if tag.heading_level().is_some() => self.heading = None,
                     _ => {}
                 }
             }
@@ -276,9 +277,9 @@ impl Markdown {
 
     /// Writes the open paragraph or heading as a block of its own.
     fn flush(&mut self, out: &mut String) {
-        let heading = self.heading.take();
         self.paragraph.end();
         if !self.paragraph.is_empty() {
+            let heading = self.heading;
             let mut line = std::mem::take(&mut self.line);
             line.clear();
             if let Some(level) = heading {

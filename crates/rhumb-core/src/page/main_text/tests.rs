@@ -168,6 +168,8 @@ fn markdown_is_written() {
     check("<table><tr><td><p>a<p>b</td></tr></table>", "a\n\nb");
     check("<p>&lt;script&gt;alert(1)&lt;/script&gt;", "\\<script>alert(1)\\</script>");
     check("<ul><li><p>a<p>b</li></ul>", "- a\n\n  b");
+    check("<h2><div>T</div></h2><p>u", "## T\n\nu");
+    check("<h2></h2><p>u", "u");
     check("<a href=/x><h3>T</h3><p>u</p></a>", "### [T](/x)\n\n[u](/x)");
 }
 
@@ -189,4 +191,5 @@ fn hostile_pages_take_linear_time() {
     check(format!("{}{}", "<a href=x>".repeat(depth), "</div>".repeat(depth)));
     check(format!("<p>{}", "x, <b>y</b> ".repeat(depth)));
     check("<li>x, y".repeat(depth));
+    check(format!("<a href={}>{}", "x".repeat(8000), "<p>y".repeat(depth / 10)));
 }

@@ -24,25 +24,28 @@ pub enum Kind {
     Excerpt,
     /// A mirror: the same, or all but for a counter or a date.
     Mirror,
+    /// The same page under a second URL of its site, as session numbers and print versions make: the same, or all but for a counter or a date.
+    SecondUrl,
     /// Nothing in common.
     Stranger,
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 7] = [
+pub const KINDS: [Kind; 8] = [
     Kind::Edited,
     Kind::EditedSameSite,
     Kind::OtherTemplate,
     Kind::OtherBody,
     Kind::Excerpt,
     Kind::Mirror,
+    Kind::SecondUrl,
     Kind::Stranger,
 ];
 
 impl Kind {
     /// Whether both pages are on one site.
     pub fn is_same_site(self) -> bool {
-        matches!(self, Kind::EditedSameSite | Kind::OtherBody | Kind::Excerpt)
+        matches!(self, Kind::EditedSameSite | Kind::OtherBody | Kind::Excerpt | Kind::SecondUrl)
     }
 }
 
@@ -119,7 +122,12 @@ pub fn pair(kind: Kind, random: &mut Random) -> Pair {
             let template = words_of(random, n);
             [&mut a, &mut b].into_iter().for_each(|t| wrap(t, &template));
         }
-        Kind::Mirror => {
+        Kind::Mirror | Kind::SecondUrl => {
+            if kind == Kind::SecondUrl {
+                let n = below(random, words / 3 + 1);
+                let template = words_of(random, n);
+                [&mut a, &mut b].into_iter().for_each(|t| wrap(t, &template));
+            }
             for _ in 0..below(random, 3) {
                 let at = below(random, b.len());
                 b[at] = word(random);

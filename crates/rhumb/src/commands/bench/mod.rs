@@ -4,6 +4,7 @@ mod crawl;
 mod export;
 mod frontier;
 mod labelled;
+mod main_text;
 mod near_dups;
 mod sieve;
 
@@ -34,6 +35,8 @@ pub fn run(command: &BenchCommand, as_json: bool) -> Result<Exit> {
         BenchCommand::Frontier { urls, hosts, visit_every, memory, dir } => with_directory(dir.as_deref(), |dir| {
             frontier::frontier(*urls, *hosts, *visit_every, memory.0 as usize, dir)
         })?,
+        BenchCommand::MainText { dir: Some(dir), .. } => main_text::of_directory(dir)?,
+        BenchCommand::MainText { dir: None, hosts, pages } => main_text::of_synthetic_web(*hosts, *pages)?,
         BenchCommand::Export { hosts, pages, page_bytes, rounds, dir } => {
             with_directory(dir.as_deref(), |dir| export::run(*hosts, *pages, page_bytes.0 as usize, *rounds, dir))?
         }

@@ -39,6 +39,56 @@ fn sitemaps_of_all_kinds() {
     check("<rss><channel><item><link>http://a.example/i</link></item></channel></rss>", "feed", "http://a.example/i");
 }
 
+/// Feeds are sitemaps too: every kind, with what they really look like.
+#[test]
+fn feeds_of_all_kinds() {
+    let check = |file: &[u8], expected: Value| {
+        let value = read(file, 0);
+        assert_eq!((&value["kind"], &value["errors"]), (&json!("feed"), &json!([])), "{value}");
+        let url = |u: &Value| json!([u["loc"], u["lastmod"]]);
+        let urls: Vec<Value> = value["urls"].as_array().expect("urls").iter().map(url).collect();
+        assert_eq!(json!(urls), expected, "{}", String::from_utf8_lossy(file));
+    };
+    let rss2 = "<?xml version='1.0'?><?xml-stylesheet href='x'?><!-- c --><rss version='2.0' xmlns:atom='a' xmlns:media='m'><channel>\
+        <title>T</title><link>http://a.example/</link><atom:link href='http://a.example/rss' rel='self'/>\
+        <item><link><![CDATA[ http://a.example/?a=1&b=2 ]]></link><pubDate>Tue, 1 Feb 2022 00:00:00 EST</pubDate>\
+        <media:content url='http://a.example/no'/><description>&lt;a href='http://a.example/no'&gt;x</description></item>\
+        <item><guid>http://a.example/guid</guid></item><item><link>relative</link></item></channel></rss>";
+    let expected = json!([
+        ["http://a.example/?a=1&b=2", "Tue, 1 Feb 2022 00:00:00 EST"],
+        ["http://a.example/guid", null],
+        ["http://a.example/relative", null]
+    ]);
+    check(rss2.as_bytes(), expected.clone());
+    check(&gzip(rss2.as_bytes()), expected.clone());
+    let wide: Vec<u8> = format!("\u{feff}{rss2}").encode_utf16().flat_map(u16::to_be_bytes).collect();
+    check(&wide, expected);
+    check(
+        b"<rdf:RDF xmlns='http://purl.org/rss/1.0/'><channel><link>http://a.example/</link></channel><item rdf:about='http://a.example/about'>\
+          <dc:date>2004-05-06</dc:date></item><image><link>http://a.example/no</link></image></rdf:RDF>",
+        json!([["http://a.example/about", "2004-05-06"]]),
+    );
+    check(
+        b"<!DOCTYPE rss PUBLIC '-//Netscape' 'http://my.netscape.com/rss-0.91.dtd'><rss version='0.91'><channel><item><link>http://a.example/</link>\
+          </item></channel></rss>",
+        json!([["http://a.example/", null]]),
+    );
+    check(
+        b"<feed xmlns='http://www.w3.org/2005/Atom' xml:base='http://a.example/b/'><link href='/no'/><entry xml:base='c/'>\
+          <link rel='self' href='no'/><link rel='alternate' href='d?e&amp;f'/><published>2020-01-01T00:00:00Z</published>\
+          <updated>2020-01-02T00:00:00Z</updated></entry></feed>",
+        json!([["http://a.example/b/c/d?e&f", "2020-01-02T00:00:00Z"]]),
+    );
+    let json_feed = br#"{"version":"https://jsonfeed.org/version/1.1","items":[{"id":1,"url":"http://a.example/","date_published":"2020-01-01"}]}"#;
+    check(json_feed, json!([["http://a.example/", "2020-01-01"]]));
+    check(&gzip(json_feed), json!([["http://a.example/", "2020-01-01"]]));
+    let based = piped_to(&["sitemap", "-", "--base", "http://h.example/d/"], b"<rss><channel><item><link>a</link>", 1);
+    assert_eq!(
+        (&based["urls"][0]["loc"], &based["errors"][0]["error"]),
+        (&json!("http://h.example/d/a"), &json!("ends_early"))
+    );
+}
+
 /// Trouble has a name, a place and exit code 1; what came before it is there.
 #[test]
 fn sitemaps_that_hurt() {

@@ -1,21 +1,22 @@
 //! One visit, step by step: fetch → record → redirect or robots or page (decode, parse, route) → archive.
 //!
 //! The frontier has resolved the name and judged robots.txt before a visit is issued; what happens here touches only
-//! this visit. The result goes back to the engine, which commits it.
+//! this visit. The result goes back to the engine, which commits it. `read.rs` is about what an answer says, `keep.rs` about what is archived of it.
+
+mod keep;
+mod read;
 
 use std::sync::{Arc, Mutex, RwLock};
 
-use rhumb_core::cdx;
 use rhumb_core::filter::Filter;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits, Decoded};
-use rhumb_core::page::{Body, Extractor, Format, Formats, Gist, Obedience, Page, ParseOptions, Rel};
-use rhumb_core::robots::{ROBOTS_BYTES_MAX, RobotsTxt};
+use rhumb_core::page::{Body, Extractor, Format, Formats, Gist, Obedience, Page, ParseOptions};
+use rhumb_core::robots::ROBOTS_BYTES_MAX;
 use rhumb_core::seen::{Archived, Sketcher};
-use rhumb_core::sitemap::{Hint, SITEMAPS_MAX, Sitemap, SitemapKind, SitemapLevel, SitemapLimits};
-use rhumb_core::url::{Host, Normalizer, Url};
-use rhumb_core::visit::{LinkKind, Outlink, Purpose, Validators, Visit, VisitRecord};
-use rhumb_store::warc::{Capture, Digest, Metadata, Profile, RecordIds, RecordWriter, Response, Revisit, Truncated};
+use rhumb_core::url::{Host, Normalizer};
+use rhumb_core::visit::{Purpose, Validators, Visit, VisitRecord};
+use rhumb_store::warc::{RecordIds, RecordWriter, Truncated};
 use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
@@ -23,21 +24,18 @@ use crate::fetch::budget::Held;
 use crate::fetch::{Fetched, Request};
 use crate::protocol::Protocols;
 use crate::settings::Stages;
+use crate::templates::Templates;
+
+use keep::{may_be_kept, write_records};
+use read::{add_detail, follow_redirect, name_sitemaps, read_page, read_sitemap};
 
 /// Larger bodies are handled on the pool of blocking threads, so that they hold nobody up.
 const INLINE_BYTES_MAX: usize = 256 << 10;
 /// So are those that become larger than this when decoded.
 const INLINE_DECODED_MAX: usize = 2 << 20;
 
-/// `Link` headers that are looked at, and links in one of them.
-const LINK_HEADERS_MAX: usize = 32;
-/// Longest address in one.
-const LINK_HREF_BYTES_MAX: usize = 8 << 10;
 /// Pages of slow formats that are read at once; a format may have a narrower bound of its own.
 pub(crate) const SLOW_AT_ONCE: usize = 4;
-
-/// Of a Location that cannot be used, the log keeps so much.
-const LOCATION_CHARS_SHOWN: usize = 200;
 
 /// Everything a visit needs, shared by the visits of one thread.
 pub struct Tools {
@@ -67,6 +65,8 @@ pub struct Tools {
     pub obey: Obedience,
     /// Whether pages are archived.
     pub archive: bool,
+    /// What the pages of each site have in common.
+    pub templates: Mutex<Templates>,
     /// Buffers in use again and again.
     pub scratch: Mutex<Vec<Scratch>>,
     /// Where record ids come from.
@@ -287,11 +287,6 @@ fn read_slowly(mut work: Work, tools: &Tools) -> Work {
     work
 }
 
-/// Whether a copy of the page may be kept.
-fn may_be_kept(record: &VisitRecord, tools: &Tools) -> bool {
-    !(tools.obey.noarchive && record.directives.noarchive.is_some())
-}
-
 fn begin_record(visit: &Visit, fetched: &Fetched, clock: Clock) -> VisitRecord {
     let (started, ended) = match fetched.at {
         Some(at) => (at, at),
@@ -325,35 +320,6 @@ pub(crate) fn retry_after_ms(value: &str, now: rhumb_core::Timestamp) -> Option<
     at_ms.checked_sub(now.0)
 }
 
-fn follow_redirect(record: &mut VisitRecord, fetched: &Fetched, tools: &Tools) {
-    let location = fetched.headers.get("location").map(|v| String::from_utf8_lossy(v.as_bytes()));
-    let base = tools.normalizer.own_base(&record.entry.url);
-    let target = match location {
-        None => Err("no Location".to_string()),
-        Some(location) if location.trim().is_empty() => Err("Location is empty".to_string()),
-        Some(location) => tools.normalizer.normalize(&location, Some(&base)).map_err(|e| {
-            let shown: String = location.chars().take(LOCATION_CHARS_SHOWN).collect();
-            let dots = if shown.len() < location.len() { "…" } else { "" };
-            format!("Location {shown:?}{dots}: {e}")
-        }),
-    };
-    match target {
-        Err(why) => {
-            record.outcome = Outcome::BadRedirect;
-            record.detail = why.into();
-        }
-        Ok(_) if record.purpose.is_page() && record.entry.redirects >= tools.redirects_max => {
-            record.outcome = Outcome::TooManyRedirects;
-            record.detail = format!("more than {} redirects in a row", tools.redirects_max).into();
-        }
-        Ok(url) => {
-            // Where a seed leads is where the user wants to go, also if it is another host.
-            let wanted = record.entry.seed || wanted(&url, record.entry.depth, tools);
-            record.links = vec![Outlink::bare(url, LinkKind::Redirect, wanted)];
-        }
-    }
-}
-
 /// The body without its codings; `None` if it is larger than `bytes_max` and may be.
 fn decoded<'a>(fetched: &'a Fetched, tools: &Tools, bytes_max: usize) -> Option<Decoded<'a>> {
     let codings = fetched.header("content-encoding").unwrap_or_default();
@@ -371,242 +337,6 @@ fn note_coding(record: &mut VisitRecord, decoded: &Decoded<'_>) {
         record.outcome = Outcome::BadCoding;
     } else {
         record.truncated |= problem.is_loss();
-    }
-}
-
-fn add_detail(record: &mut VisitRecord, more: &str) {
-    record.detail = if record.detail.is_empty() { more.into() } else { format!("{}; {more}", record.detail).into() };
-}
-
-fn wanted(url: &Url, depth: u32, tools: &Tools) -> bool {
-    tools.filter.read().expect("nobody panics while replacing the filter").judge(url, depth).is_ok()
-}
-
-fn read_page(
-    record: &mut VisitRecord,
-    body: &Body<'_>,
-    read: Option<Box<Page>>,
-    fetched: &Fetched,
-    tools: &Tools,
-    scratch: &mut Scratch,
-) -> Gist {
-    record.fingerprint = xxhash_rust::xxh3::xxh3_64(body.bytes);
-    if let Some(page) = read {
-        scratch.page = *page;
-    } else {
-        if tools.gists {
-            scratch.extractor.want_gist(&record.entry.url);
-        }
-        tools.formats.read_into(body, &mut scratch.extractor, &tools.parse, &mut scratch.page);
-    }
-    let page = &scratch.page;
-    if tools.parse.extract.main_text {
-        scratch.sketcher.push(&page.main_text);
-        record.content = scratch.sketcher.finish();
-    }
-    record.title = page.title.as_deref().unwrap_or_default().into();
-    record.links_unusable = page.links_dropped as u32;
-    let gist = if page.gist.is_empty() { Gist::of_bytes(record.fingerprint) } else { page.gist };
-    if page.links_dropped > 0 {
-        add_detail(record, &format!("{} links beyond the bounds left out", page.links_dropped));
-    }
-    if page.truncated {
-        add_detail(record, "text beyond the bound left out");
-    }
-    if let Some(trouble) = &page.trouble {
-        add_detail(record, trouble);
-    }
-    if !tools.stages.normalize {
-        return gist;
-    }
-    let own = tools.normalizer.own_base(&record.entry.url);
-    let base = page.base.as_deref().and_then(|href| tools.normalizer.base(href, Some(&own)).ok()).unwrap_or(own);
-    record.directives = page.directives();
-    for value in fetched.headers.get_all("x-robots-tag") {
-        record.directives.read_header(&String::from_utf8_lossy(value.as_bytes()), &tools.parse.extract.agent);
-    }
-    let follow = !(tools.obey.nofollow && record.directives.nofollow.is_some());
-    let depth = record.entry.depth.saturating_add(1);
-    let filter = tools.filter.read().expect("nobody panics while replacing the filter").clone();
-    let mut add = |href: &str, text: &str, kind: LinkKind, rel: Rel, hint: Hint| match tools
-        .normalizer
-        .normalize(href, Some(&base))
-    {
-        Ok(url) => {
-            let follow = follow && !(tools.obey.rel_nofollow && rel.intersects(Rel::NOFOLLOW));
-            let wanted = follow && filter.judge(&url, depth).is_ok();
-            let rel = rel.unvouched();
-            record.links.push(Outlink { url, text: text.into(), kind, rel, hint, wanted });
-        }
-        Err(_) => record.links_unusable += 1,
-    };
-    let mut hints = page.hints.iter().peekable();
-    for (i, link) in page.links.iter().enumerate() {
-        let hint = hints.next_if(|h| h.link == i);
-        let hint = hint.map(|h| Hint::said(h.lastmod.as_deref(), h.changefreq.as_deref(), h.priority));
-        add(link.href, link.text, link.tag.into(), link.flags, hint.unwrap_or_default());
-    }
-    let by_header = canonical_of_header(fetched);
-    if let Some(href) = &by_header {
-        add(href, "", LinkKind::Link, Rel::default(), Hint::default());
-    }
-    if let Some(refresh) = &page.refresh {
-        add(&refresh.href, "", LinkKind::Refresh, Rel::default(), Hint::default());
-        // A page that sends its reader on is one more redirect in a row.
-        if record.entry.redirects >= tools.redirects_max
-            && let Some(link) = record.links.last_mut().filter(|l| l.kind == LinkKind::Refresh)
-        {
-            link.wanted = false;
-            add_detail(record, &format!("refresh not followed: more than {} redirects in a row", tools.redirects_max));
-        }
-    }
-    let canonical = page.canonical.as_deref().or(by_header.as_deref());
-    record.canonical = canonical.and_then(|href| tools.normalizer.normalize(href, Some(&base)).ok());
-    record.canonical.take_if(|url| *url == record.entry.url);
-    record.language = page.declared_language().unwrap_or_default().into();
-    if !may_be_kept(record, tools) && record.directives.hides_at(record.ended).is_none() {
-        record.text_kept = Some(page.main_text.as_str().into());
-    }
-    // A site's front page, or where the user begins: the sitemap is asked for once, if robots.txt named none.
-    if tools.sitemaps && record.entry.url.is_web() && (record.entry.seed || record.entry.url.path() == "/") {
-        record.sitemap_wanted = wanted(&record.entry.url.host().sitemap_url(), 1, tools);
-    }
-    gist
-}
-
-/// The preferred address that a `Link` header names (RFC 8288, RFC 6596).
-fn canonical_of_header(fetched: &Fetched) -> Option<String> {
-    fetched.headers.get_all("link").iter().take(LINK_HEADERS_MAX).find_map(|value| {
-        let value = std::str::from_utf8(value.as_bytes()).ok()?;
-        value.split('<').skip(1).take(LINK_HEADERS_MAX).find_map(|link| {
-            let (href, parameters) = link.split_once('>')?;
-            let is_canonical = parameters.split(';').any(|p| {
-                p.split_once('=').is_some_and(|(name, rel)| {
-                    let rel = rel.trim_matches(|c: char| c.is_ascii_whitespace() || c == '"' || c == ',');
-                    name.trim().eq_ignore_ascii_case("rel") && Rel::parse(rel).intersects(Rel::CANONICAL)
-                })
-            });
-            (is_canonical && href.len() <= LINK_HREF_BYTES_MAX).then(|| href.trim().to_string())
-        })
-    })
-}
-
-/// The sitemaps that a robots.txt names, as links.
-fn name_sitemaps(record: &mut VisitRecord, body: &[u8], tools: &Tools) {
-    let robots = RobotsTxt::parse(body, ROBOTS_BYTES_MAX);
-    let named = robots.sitemaps().iter().map(|loc| (loc.as_str(), Hint::default()));
-    // As wanted as a link of a seed, but no deeper than the seed itself: what a sitemap lists is one step away.
-    add_listed(record, named, LinkKind::Sitemap, SITEMAPS_MAX, 1, tools);
-}
-
-/// What a sitemap lists, as links. What is wrong with it is a detail: the host answered, and nothing else is expected of it.
-fn read_sitemap(record: &mut VisitRecord, body: &[u8], level: SitemapLevel, tools: &Tools) {
-    record.fingerprint = xxhash_rust::xxh3::xxh3_64(body);
-    let sitemap = Sitemap::read_at(body, Some(record.entry.url.as_str()), &SitemapLimits::default());
-    if let Some(problem) = sitemap.in_words("sitemap") {
-        add_detail(record, &problem);
-    }
-    let is_index = sitemap.kind == Some(SitemapKind::Index);
-    let (kind, max) = if is_index { (LinkKind::Sitemap, level.may_name()) } else { (LinkKind::Listed, usize::MAX) };
-    if sitemap.urls.len() > max {
-        add_detail(record, &format!("{} sitemaps beyond the bounds left out", sitemap.urls.len() - max));
-    }
-    let depth = record.entry.depth.saturating_add(1);
-    add_listed(record, sitemap.urls.iter().map(|u| (u.loc.as_str(), Hint::of(u))), kind, max, depth, tools);
-}
-
-fn add_listed<'a>(
-    record: &mut VisitRecord,
-    listed: impl Iterator<Item = (&'a str, Hint)>,
-    kind: LinkKind,
-    max: usize,
-    depth: u32,
-    tools: &Tools,
-) {
-    let base = tools.normalizer.own_base(&record.entry.url);
-    let filter = tools.filter.read().expect("nobody panics while replacing the filter").clone();
-    for (i, (loc, hint)) in listed.enumerate() {
-        match tools.normalizer.normalize(loc, Some(&base)) {
-            Ok(url) if i < max => {
-                let wanted = filter.judge(&url, depth).is_ok();
-                record.links.push(Outlink { hint, ..Outlink::bare(url, kind, wanted) });
-            }
-            _ => record.links_unusable += 1,
-        }
-    }
-}
-
-/// Request, response (or a pointer to where the same body is) and metadata, each a gzip member.
-fn write_records(
-    record: &mut VisitRecord,
-    fetched: &Fetched,
-    tools: &Tools,
-    writer: &mut RecordWriter,
-    out: &mut Vec<u8>,
-) -> u32 {
-    let uri = record.entry.url.as_str();
-    let protocols: &[&str] = if fetched.http2 { &["h2"] } else { &[] };
-    let capture = Capture { uri, date: record.started, ip: fetched.address, protocols };
-    let ids = {
-        let mut ids = tools.ids.lock().expect("nobody panics while counting");
-        [ids.take(), ids.take(), ids.take()]
-    };
-    let digest = Digest::of(&fetched.body);
-    let first = {
-        let seen = tools.seen.lock().expect("nobody panics while remembering content");
-        if record.outcome == Outcome::Ok { seen.check(&digest.0).cloned() } else { None }
-    };
-    let not_modified = record.outcome == Outcome::NotModified;
-    let written = if let Some(first) = &first {
-        let revisit = Revisit {
-            head: &fetched.head,
-            profile: Profile::IdenticalPayload(digest),
-            refers_to_uri: &first.url,
-            refers_to_date: first.at,
-            refers_to: None,
-        };
-        writer.revisit(out, ids[1], &capture, &revisit)
-    } else if not_modified {
-        let revisit = Revisit {
-            head: &fetched.head,
-            profile: Profile::NotModified(None),
-            refers_to_uri: uri,
-            refers_to_date: record.entry.validators.fetched,
-            refers_to: None,
-        };
-        writer.revisit(out, ids[1], &capture, &revisit)
-    } else if !record.entry.url.is_web() {
-        writer.resource(out, ids[1], &capture, cdx::resource_type(record), &fetched.body, digest, fetched.cut)
-    } else {
-        let response = Response {
-            head: &fetched.head,
-            body: &fetched.body,
-            digest: Some(digest),
-            truncated: fetched.cut,
-            identified_type: None,
-        };
-        writer.response(out, ids[1], &capture, &response).map(|(span, _)| span)
-    };
-    let depth = Some(record.entry.depth);
-    let metadata = Metadata { depth, fetch_ms: Some(record.duration_ms()), ..Metadata::default() };
-    let first_bytes = written.as_ref().map_or(0, |span| span.length as u32);
-    let request = |_| match fetched.request_head.is_empty() {
-        true => Ok(()),
-        false => writer.request(out, ids[0], &capture, Some(ids[1]), &fetched.request_head, b"").map(drop),
-    };
-    let all = written.and_then(request).and_then(|_| writer.metadata(out, ids[2], &capture, Some(ids[1]), &metadata));
-    match all {
-        Ok(_) => {
-            record.digest = Some(digest.0);
-            record.duplicate_of = first.map(|f| f.url);
-            first_bytes
-        }
-        Err(e) => {
-            // A head that cannot be archived (no status line at all) is a page without a copy, not a failed crawl.
-            tracing::debug!(url = uri, error = %e, "not archived");
-            out.clear();
-            0
-        }
     }
 }
 

@@ -87,6 +87,9 @@ pub enum End {
     Interrupted,
 }
 
+/// Is called with a line for people.
+pub type OnTrouble = Box<dyn FnMut(&str) + Send>;
+
 /// A crawl that is open for writing.
 pub struct Engine {
     pub(crate) root: PathBuf,
@@ -118,7 +121,7 @@ pub struct Engine {
     /// The source that is being read, and its length.
     pub(crate) reading: (String, u64),
     /// Is told what cannot be used of a source, line by line.
-    pub on_trouble: Option<Box<dyn FnMut(&str) + Send>>,
+    pub on_trouble: Option<OnTrouble>,
 }
 
 impl Engine {

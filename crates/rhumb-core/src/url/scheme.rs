@@ -114,10 +114,11 @@ impl Scheme {
 /// The scheme and what follows the `://`, of a text that was made canonical before.
 pub(super) fn split(text: &str) -> Option<(&'static Scheme, &str)> {
     if let Some(rest) = text.strip_prefix("http") {
-        match rest.strip_prefix("s://").map(|rest| (&HTTPS, rest)).or_else(|| Some((&HTTP, rest.strip_prefix("://")?)))
-        {
-            Some(found) => return Some(found),
-            None => {}
+        if let Some(rest) = rest.strip_prefix("s://") {
+            return Some((&HTTPS, rest));
+        }
+        if let Some(rest) = rest.strip_prefix("://") {
+            return Some((&HTTP, rest));
         }
     }
     let (name, rest) = text.split_once("://")?;

@@ -99,7 +99,7 @@ fn what_is_no_file_is_refused_and_links_stay_inside() {
     let top = tree.path().join("docs");
     write(top.join("a/page.html"), "<title>Page</title>");
     write(top.join("locked.html"), "secret");
-    fs::set_permissions(top.join("locked.html"), fs::Permissions::from_mode(0)).expect("chmod");
+    fs::set_permissions(top.join("locked.html"), fs::Permissions::from_mode(0o000)).expect("chmod");
     write(tree.path().join("outside/secret.html"), "<title>Secret</title>");
     symlink("..", top.join("a/up")).expect("link");
     symlink(top.join("a"), top.join("same")).expect("link");

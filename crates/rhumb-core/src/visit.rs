@@ -9,7 +9,7 @@ use rhumb_store::codec::{Malformed, Put, Take};
 
 use crate::outcome::Outcome;
 use crate::page::{self, Directives, Rel};
-use crate::seen::{Content, Known};
+use crate::seen::{Content, Known, PageRef};
 use crate::sitemap::{Hint, SitemapLevel};
 use crate::url::{Host, Url};
 
@@ -316,6 +316,8 @@ pub struct VisitRecord {
     pub fingerprint: u64,
     /// What its text says, for the content-seen test; nothing if it has no words.
     pub content: Option<Content>,
+    /// The page of another host that has the same words and links: those of this one are not followed.
+    pub copy_of: Option<PageRef>,
     /// What the page and its server ask of robots.
     pub directives: Directives,
     /// The page's preferred address, if it is another: its own word, or its server's.
@@ -363,6 +365,7 @@ impl VisitRecord {
             digest: None,
             fingerprint: 0,
             content: None,
+            copy_of: None,
             directives: Directives::default(),
             canonical: None,
             language: "".into(),

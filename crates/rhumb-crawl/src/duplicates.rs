@@ -31,7 +31,8 @@ pub(crate) fn record_of(disk: &dyn Disk, found: &Found, at: Timestamp) -> Option
     }
 }
 
-fn url_at(disk: &dyn Disk, page: PageRef) -> Result<Option<Url>> {
+/// The URL of a page that the log has.
+pub fn url_at(disk: &dyn Disk, page: PageRef) -> Result<Option<Url>> {
     let at = page.position();
     let Some((_, payload)) = log::record_at(disk, at)?.filter(|(kind, _)| *kind == VISITED) else { return Ok(None) };
     let damaged = |Malformed(what)| StoreError::corrupt(&log::segment_name(at.segment), at.offset, what);

@@ -422,6 +422,7 @@ impl Engine {
                 }
                 record.retry =
                     !read && record.purpose.is_page() && self.crawl.frontier.will_retry(&record.entry, record.outcome);
+                record.copy_of = if read { None } else { self.crawl.copy_of(&record) };
                 let Some(gist) = finished.gist else { return self.record(&Record::Visited(record)) };
                 record.nothing_new = !self.crawl.frontier.traps.is_news(&record.entry.url, &gist);
                 let (url, useful, at) = (record.entry.url.clone(), !record.nothing_new, record.ended);

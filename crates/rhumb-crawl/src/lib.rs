@@ -7,7 +7,7 @@ mod background;
 pub mod bus;
 pub mod clock;
 pub mod dns;
-mod duplicates;
+pub mod duplicates;
 pub mod engine;
 mod feeding;
 pub mod fetch;

@@ -13,7 +13,7 @@ use rhumb_core::traps::{Traps, TrapsConfig};
 use rhumb_core::url::{Normalizer, Url};
 use rhumb_core::visit::{Outlink, Purpose, VisitRecord};
 use rhumb_store::codec::Malformed;
-use rhumb_store::disk::RealDisk;
+use rhumb_store::disk::{Disk, RealDisk};
 use rhumb_store::log::{LogReader, Position, segment_name};
 use rhumb_store::{StoreError, Timestamp};
 use serde::Serialize;
@@ -138,7 +138,7 @@ pub fn run(dir: &Path, url: &str, json: bool) -> Result<Exit> {
 
 fn read(dir: &Path, url: &Url, agent: &str, obey: Obedience) -> Result<Story> {
     let disk = RealDisk::new(dir);
-    let mut reader = LogReader::open(disk, Position::START)?;
+    let mut reader = LogReader::open(disk.clone(), Position::START)?;
     let mut story = Story { url: url.as_str().to_string(), state: "unknown", ..Story::default() };
     // Links are written as what differs from the link before, so a URL's end is what surely stands in the record.
     let tail = &url.as_str()[url.as_str().len().saturating_sub(1)..];
@@ -190,7 +190,7 @@ fn read(dir: &Path, url: &Url, agent: &str, obey: Obedience) -> Result<Story> {
                 }
                 for link in visit.links.iter().filter(|l| l.url == *url) {
                     story.links_to_it += 1;
-                    wanted |= link.wanted;
+                    wanted |= link.wanted && visit.copy_of.is_none();
                     // A page that links many times, as navigation does, is named once, by its first link with a text.
                     let page = visit.entry.url.as_str();
                     let text = link.text.to_string();
@@ -199,8 +199,9 @@ fn read(dir: &Path, url: &Url, agent: &str, obey: Obedience) -> Result<Story> {
                             known.text = text;
                         }
                     } else if story.found_on.len() < REFERRERS_MAX {
-                        let because = (!link.wanted).then(|| why_not_followed(&visit, link, obey));
-                        story.found_on.push(Referrer { url: page.to_string(), text, wanted: link.wanted, because });
+                        let because = why_not_followed(&visit, link, obey, &*disk)?;
+                        let wanted = because.is_none();
+                        story.found_on.push(Referrer { url: page.to_string(), text, wanted, because });
                     }
                 }
                 if visit.entry.url == *url {
@@ -258,13 +259,19 @@ fn deciding_rule(rules: &Rules, url: &Url) -> Option<String> {
     Some(format!("robots.txt, line {}: {}", verdict.line?, verdict.rule?))
 }
 
-/// The channel that decided against a link. Whether it would have been in scope is not known then.
-fn why_not_followed(visit: &VisitRecord, link: &Outlink, obey: Obedience) -> String {
-    match visit.directives.nofollow {
+/// The channel that decided against a link, if one did. Whether it would have been in scope is not known then.
+fn why_not_followed(visit: &VisitRecord, link: &Outlink, obey: Obedience, disk: &dyn Disk) -> Result<Option<String>> {
+    if let Some(page) = visit.copy_of {
+        let of = rhumb_crawl::duplicates::url_at(disk, page)?.map_or("another page".to_string(), |url| url.to_string());
+        return Ok(Some(format!("a copy of {of}")));
+    }
+    let why = match visit.directives.nofollow {
+        _ if link.wanted => return Ok(None),
         Some(channel) if obey.nofollow => format!("nofollow ({})", channel.name()),
         _ if obey.rel_nofollow && link.rel.intersects(Rel::NOFOLLOW) => "rel=nofollow".to_string(),
         _ => "outside the crawl's scope".to_string(),
-    }
+    };
+    Ok(Some(why))
 }
 
 fn asked(directives: &Directives) -> Vec<Asked> {

@@ -74,10 +74,23 @@ fn a_mirror_is_recognised_and_its_links_lead_nowhere_new() {
         (0..20).for_each(|n| web.set_document(host, &format!("/{n}"), page(&text(n), "")));
     }
     let seeds = [0, 1].map(|host| format!("{}/", web.origin(host)));
+    web.set_document(
+        0,
+        "/start",
+        page(&text(77), &format!("<a href='{}'>x</a><a href='{}'>x</a>", seeds[0], seeds[1])),
+    );
+    let start = format!("{}/start", web.origin(0));
     // The same page with the same links on another host leads to the same pages, which need not be fetched twice.
     let place = Place::new();
-    let status = json(&run(&mut crawl(&server, &place.dir, &[&seeds[0], &seeds[1], "--delay", "1ms"])), 0);
-    assert_eq!((&status["pages"], &status["near_duplicates"]), (&22.into(), &1.into()), "{status}");
+    let status = json(&run(&mut crawl(&server, &place.dir, &[&start, "--scope", "any", "--delay", "1ms"])), 0);
+    assert_eq!((&status["pages"], &status["near_duplicates"]), (&23.into(), &1.into()), "{status}");
+    let copied = status["mirrors"].as_array().is_some_and(Vec::is_empty);
+    assert!(copied, "one page is no mirror: {status}");
+    let fetched = |host: u64| server.log().iter().any(|e| web.host_index(&e.host) == Some(host) && e.path == "/3");
+    let (of, copy) = if fetched(0) { (0, 1) } else { (1, 0) };
+    let story = explain(&place, &format!("{}/3", web.origin(copy)));
+    let because = format!("a copy of {}", seeds[of as usize]);
+    assert_eq!((&story["state"], &story["found_on"][0]["because"]), (&"not wanted".into(), &because.into()), "{story}");
     // Whoever asks for all of them gets all of them, and is told.
     let place = Place::new();
     let deep: Vec<String> = (0..20).map(|n| format!("{}/{n}", web.origin(1))).collect();

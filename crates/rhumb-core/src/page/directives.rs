@@ -245,7 +245,7 @@ fn end_of_date(text: &str, from: usize) -> usize {
                 .split_once(':')
                 .is_some_and(|(name, _)| !name.contains(|c: char| c.is_ascii_whitespace() || c.is_ascii_digit()))
         });
-        if KNOWN.iter().any(|w| is_known(&w)) || is_agent {
+        if KNOWN.iter().any(is_known) || is_agent {
             return at;
         }
         at = text[at + 1..].find([',', ';']).map_or(text.len(), |i| at + 1 + i);

@@ -163,7 +163,7 @@ fn sketch_cost() -> Result<Value> {
         let mut pieces: Vec<&str> = Vec::new();
         let mut rest = text.as_str();
         while rest.len() > kb * 1000 {
-            let (piece, more) = rest.split_at(rest.floor_char_boundary(kb * 1000));
+            let (piece, more) = rest.split_at(boundary(rest, kb * 1000));
             pieces.push(piece);
             rest = more;
         }
@@ -314,4 +314,9 @@ fn popular_key(pages: u64, memory: usize, dir: &Path) -> Result<Value> {
     Ok(json!({
         "pages": pages, "us_per_page_first_half": halves[0] * 2e6 / pages as f64, "us_per_page_second_half": halves[1] * 2e6 / pages as f64,
     }))
+}
+
+/// The last boundary of a character that is not behind `most`.
+fn boundary(text: &str, most: usize) -> usize {
+    (0..=most.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }

@@ -65,8 +65,8 @@ mod tests {
             let mut extractor = Extractor::new();
             extractor.use_template(SiteTemplate::new());
             let options = ExtractOptions { main_text: true, ..ExtractOptions::default() };
-            for n in 0..pages {
-                extractor.extract(&format!("<p>Sentence {n} of a page that says something. And more.</p>"), &options);
+            for word in ["one", "another", "third"].iter().take(pages) {
+                extractor.extract(&format!("<p>This {word} page says something. And {word} more.</p>"), &options);
             }
             extractor.take_template().expect("it was given one")
         };

@@ -2,7 +2,7 @@
 //!
 //! While the extractor walks over a page, `tree.rs` notes its containers: which part of the text each holds, how much of that is
 //! links, and what its attributes say (`hints.rs`). At the end `score.rs` chooses the containers that hold the text and `prune.rs`
-//! leaves out what stands between without belonging to it. `markdown.rs` writes the same content for people and language models.
+//! leaves out what stands between without belonging to it. `markdown.rs` writes the same content for people, and for programs that read text.
 //! Reading order: this file, `tree.rs`, `score.rs`, `prune.rs`.
 //!
 //! Invariant: a page with text has a main text, and it consists of pieces of the page's text in their order; time and memory are

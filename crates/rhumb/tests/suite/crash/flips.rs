@@ -28,7 +28,11 @@ fn with_settings(files: &Files) -> Files {
     std::fs::write(&settings, SETTINGS).expect("write the settings");
     // A crawl that may take no time at all only writes its settings.
     let mut command = rhumb();
-    command.args(["crawl", "--quiet", "--max-time", "0s", "--config"]).arg(&settings).arg("--dir").arg(&dir);
+    command
+        .args(["crawl", "--quiet", "--no-sitemaps", "--max-time", "0s", "--config"])
+        .arg(&settings)
+        .arg("--dir")
+        .arg(&dir);
     run(command.arg("http://127.0.0.1:9/"));
     let mut all = files.clone();
     let read = |name: &str| std::fs::read_to_string(dir.join(name)).expect("the program wrote it");

@@ -89,11 +89,28 @@ impl Tree {
 
     /// Counts the text of a node that is not in a child, and lets its lines vote.
     fn own_text(&mut self, i: usize, text: &str) {
-        let node = self.nodes[i];
+        if !self.nodes[i].is_measured {
+            self.measure(i, text);
+        }
+        let node = &mut self.nodes[i];
+        node.bytes += node.own_bytes;
+        node.good += node.own_good;
+        node.commas += node.own_commas;
+        let vote = node.own_vote;
+        if vote > 0.0 {
+            self.vote(i, vote);
+        }
+    }
+
+    /// What the text of a node that is not in a child is worth, however strictly the page is read.
+    fn measure(&mut self, i: usize, text: &str) {
         let (mut bytes, mut good, mut commas, mut vote) = (0, 0, 0, 0.0);
         self.own_pieces(i, text, |piece| {
-            for line in piece.split(|&b| b == b'\n') {
-                let length = line.trim_ascii().len() as u32;
+            let mut at = 0;
+            for end in memchr::memchr_iter(b'\n', piece).chain([piece.len()]) {
+                let line = piece[at..end].trim_ascii();
+                at = end + 1;
+                let length = line.len() as u32;
                 if length == 0 {
                     continue;
                 }
@@ -108,15 +125,10 @@ impl Tree {
                 }
             }
         });
-        let good = if node.own_links * 3 < bytes { good } else { 0 };
         let node = &mut self.nodes[i];
-        (node.own_bytes, node.own_good) = (bytes, good);
-        node.bytes += bytes;
-        node.good += good;
-        node.commas += commas;
-        if vote > 0.0 {
-            self.vote(i, vote);
-        }
+        let good = if node.own_links * 3 < bytes { good } else { 0 };
+        (node.own_bytes, node.own_good, node.own_commas, node.own_vote) = (bytes, good, commas, vote);
+        node.is_measured = true;
     }
 
     /// A node's own lines count for the node itself, if it is a container, and for those around it.
@@ -317,6 +329,9 @@ fn is_beside(node: &Node, strictness: Strictness) -> bool {
 /// Commas, and what stands for them elsewhere: ideographic, Arabic, full-width; also the ideographic and Devanagari full stops,
 /// since what is written with them has few commas.
 fn commas_in(line: &[u8]) -> u32 {
+    if line.is_ascii() {
+        return memchr::memchr_iter(b',', line).count() as u32;
+    }
     let mut count = 0;
     for (i, &byte) in line.iter().enumerate() {
         count += u32::from(byte == b',');

@@ -217,10 +217,14 @@ impl BlockHash {
     }
 
     pub(super) fn add(&mut self, text: &[u8]) {
+        if !self.is_short {
+            self.state = xxhash_rust::xxh3::xxh3_64_with_seed(text, self.state);
+            return;
+        }
         for chunk in text.chunks(8) {
             let mut word = [0; 8];
             for (to, &from) in word.iter_mut().zip(chunk) {
-                *to = if self.is_short && from.is_ascii_digit() { b'0' } else { from };
+                *to = if from.is_ascii_digit() { b'0' } else { from };
             }
             let mixed = (self.state ^ u64::from_le_bytes(word)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
             self.state = mixed ^ mixed >> 29 ^ chunk.len() as u64;

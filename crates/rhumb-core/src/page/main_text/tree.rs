@@ -39,6 +39,12 @@ pub(super) struct Node {
     pub(super) own_bytes: u32,
     /// Bytes of its own lines that read like sentences.
     pub(super) own_good: u32,
+    /// Commas in it.
+    pub(super) own_commas: u32,
+    /// What its lines say for the containers around them.
+    pub(super) own_vote: f32,
+    /// Whether these four are known.
+    pub(super) is_measured: bool,
     /// Bytes of the text that counts, in the subtree.
     pub(super) bytes: u32,
     /// Bytes of lines that read like sentences, in the subtree.
@@ -105,6 +111,9 @@ impl Tree {
             links: 0,
             own_bytes: 0,
             own_good: 0,
+            own_commas: 0,
+            own_vote: 0.0,
+            is_measured: false,
             bytes: 0,
             good: 0,
             commas: 0,

@@ -16,6 +16,8 @@
 //!
 //! Texts with fewer words than a shingle have the fingerprint alone. The words are those of `words.rs`.
 
+use std::sync::LazyLock;
+
 use rhumb_store::codec::{Malformed, Put, Take};
 
 use super::words::{each_word, fold};
@@ -172,6 +174,11 @@ impl Body {
         if self.length.abs_diff(other.length) > STEPS_APART_MAX || self.filled == 0 || other.filled == 0 {
             return None;
         }
+        // Most candidates are far apart, and can be told from the bits alone.
+        let (fa, fb) = (f32::from(self.filled), f32::from(other.filled));
+        if shared_minima(self, other) < ESTIMATE_MIN * fa.max(fb) {
+            return None;
+        }
         Some(estimate(self, other)).filter(|s| *s >= ESTIMATE_MIN)
     }
 }
@@ -181,23 +188,38 @@ pub fn similarity(a: &Sketch, b: &Sketch) -> f32 {
     estimate(&a.body, &b.body)
 }
 
-fn estimate(a: &Body, b: &Body) -> f32 {
-    let (n, differing) = (BITS as f32, a.differing_bits(b) as f32);
-    if a.filled == 0 || b.filled == 0 || 2.0 * differing >= n {
-        return 0.0;
-    }
+/// Minima that two texts share, as far as the bits tell; negative if they tell that there are none.
+fn shared_minima(a: &Body, b: &Body) -> f32 {
     // Minima not shared, from the bits they flipped: two of them that hit the same bit are not seen, and this is what they are expected to be.
-    let apart = (-2.0 * differing / n).ln_1p() / (-2.0 / n).ln_1p();
-    let (fa, fb) = (f32::from(a.filled), f32::from(b.filled));
-    let shared = (fa + fb - apart) / 2.0;
-    if shared <= 0.0 {
+    static APART: LazyLock<[f32; BITS + 1]> = LazyLock::new(|| {
+        let n = BITS as f32;
+        std::array::from_fn(|differing| match 2 * differing < BITS {
+            true => (-2.0 * differing as f32 / n).ln_1p() / (-2.0 / n).ln_1p(),
+            false => f32::INFINITY,
+        })
+    });
+    (f32::from(a.filled) + f32::from(b.filled) - APART[a.differing_bits(b) as usize]) / 2.0
+}
+
+/// Shingles of a text that fills so many bins.
+fn shingles(filled: u16) -> f32 {
+    static SHINGLES: LazyLock<Vec<f32>> = LazyLock::new(|| {
+        let bins = BINS as f32;
+        (0..=BINS).map(|filled| -bins * (-(filled as f32).min(bins - 0.5) / bins).ln_1p()).collect()
+    });
+    SHINGLES[usize::from(filled).min(BINS)]
+}
+
+fn estimate(a: &Body, b: &Body) -> f32 {
+    let shared = shared_minima(a, b);
+    if a.filled == 0 || b.filled == 0 || shared <= 0.0 {
         return 0.0;
     }
+    let (fa, fb) = (f32::from(a.filled), f32::from(b.filled));
     // The resemblance is that of the minima, shared ones over bins in which either text has one. How many these are follows from the numbers of
     // shingles, which follow from the bins that are filled.
     let bins = BINS as f32;
-    let shingles = |filled: f32| -bins * (-(filled.min(bins - 0.5)) / bins).ln_1p();
-    let sum = shingles(fa) + shingles(fb);
+    let sum = shingles(a.filled) + shingles(b.filled);
     let mut similarity = shared / fa.max(fb);
     for _ in 0..3 {
         let either = -bins * (-(sum / (1.0 + similarity)) / bins).exp_m1();

@@ -49,7 +49,8 @@ def commands(rhumb, python):
              "--allow-net", "127.0.0.0/8"]
     return {
         "rhumb": crawl + ["--no-archive"],
-        "rhumb+archive": crawl,
+        "rhumb+archive": crawl + ["--config", "no-text.toml"],
+        "rhumb+text": crawl,
         "wget2": ["wget2", "-q", "-r", "-l", "inf", "-H", "--robots=off", "--no-local-db", "--no-cookies", "--max-threads=5",
                   "-O", "/dev/null"],
         "scrapy": [python, str(Path(__file__).with_name("peer_scrapy.py"))],
@@ -58,6 +59,7 @@ def commands(rhumb, python):
 
 def one(rhumb, name, command):
     with scratch() as folder:
+        Path(folder, "no-text.toml").write_text("[page]\ntext = false\n")
         web = Web(rhumb, HOSTS, PAGES, f"{folder}/requests.jsonl")
         with web:
             # wget2 says 8 when an answer was an error: it reads `&amp;` in a link literally and asks for what is not there.

@@ -268,11 +268,14 @@ pub struct PageSection {
     pub links_max: usize,
     /// Also follow images, scripts and style sheets.
     pub resources: bool,
+    /// Read the main text, for duplicates and mirrors; if it is not said, when an archive is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<bool>,
 }
 
 impl Default for PageSection {
     fn default() -> Self {
-        PageSection { links_max: ExtractOptions::default().links_max, resources: false }
+        PageSection { links_max: ExtractOptions::default().links_max, resources: false, text: None }
     }
 }
 
@@ -570,6 +573,7 @@ impl Config {
             ..FilterConfig::default()
         };
         rhumb_core::filter::Filter::new(filter.clone()).map_err(|e| anyhow::anyhow!("{e}"))?;
+        let text = self.page.text.unwrap_or(self.storage.archive);
         Ok(Settings {
             protocols: rhumb_crawl::protocol::Registry::default(),
             crawl: self.crawl_config(agent, &shares, &files)?,
@@ -602,8 +606,9 @@ impl Config {
                     links_max: self.page.links_max,
                     resources: self.page.resources,
                     agent: product_token(agent).to_string(),
-                    // The content-seen test reads the main text.
-                    main_text: true,
+                    // The content-seen test reads the main text; nobody else reads any.
+                    text,
+                    main_text: text,
                     ..ExtractOptions::default()
                 },
                 ..ParseOptions::default()

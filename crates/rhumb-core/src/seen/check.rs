@@ -157,23 +157,29 @@ impl Verifier<'_> {
 
 /// The last step goes from the oldest page to the youngest: whether a page of the batch is a representative is known when the next one is looked at.
 fn compare_among_themselves(batch: &mut Segment, groups: &Groups, mut best: Vec<Option<Hit>>) -> Vec<Found> {
-    // The groups that have more than one page, by page.
+    // The groups that have more than one page, by page, and for each group room for the representatives met in it, as many as are looked at.
     let mut shared: Vec<(u32, u32)> = Vec::new();
+    let mut rooms: Vec<(u32, u32)> = Vec::new();
+    let mut room = 0;
     for i in (0..groups.prefixes.len()).filter(|&i| groups.of(i).len() > 1) {
-        shared.extend(groups.of(i).iter().map(|&place| (place, i as u32)));
+        shared.extend(groups.of(i).iter().map(|&place| (place, rooms.len() as u32)));
+        rooms.push((room, room));
+        room += groups.of(i).len().min(CANDIDATES_MAX) as u32;
     }
     shared.sort_unstable();
-    // The representatives met in each group, as many as are looked at.
-    let mut met: std::collections::BTreeMap<u32, Vec<u32>> = std::collections::BTreeMap::new();
+    let mut met = vec![0u32; room as usize];
     let mut found = Vec::new();
     let mut rest = &shared[..];
     for (i, best) in best.iter_mut().enumerate() {
         let (mine, behind) = rest.split_at(rest.iter().take_while(|(place, _)| *place as usize == i).count());
         rest = behind;
-        for other in mine.iter().flat_map(|(_, group)| met.get(group)).flatten() {
-            let older = &batch.entries[*other as usize];
-            if let Some((similarity, exact)) = older.resembles(&batch.entries[i]) {
-                keep_better(best, Hit { of: older.page, similarity, exact });
+        for (_, group) in mine {
+            let (start, end) = rooms[*group as usize];
+            for &other in &met[start as usize..end as usize] {
+                let older = &batch.entries[other as usize];
+                if let Some((similarity, exact)) = older.resembles(&batch.entries[i]) {
+                    keep_better(best, Hit { of: older.page, similarity, exact });
+                }
             }
         }
         let entry = &mut batch.entries[i];
@@ -185,9 +191,10 @@ fn compare_among_themselves(batch: &mut Segment, groups: &Groups, mut best: Vec<
             }
             None => {
                 for (_, group) in mine {
-                    let met = met.entry(*group).or_default();
-                    if met.len() < CANDIDATES_MAX {
-                        met.push(i as u32);
+                    let (start, end) = &mut rooms[*group as usize];
+                    if *end - *start < CANDIDATES_MAX as u32 {
+                        met[*end as usize] = i as u32;
+                        *end += 1;
                     }
                 }
             }

@@ -78,13 +78,13 @@ fn body(data: &[u8]) {
 
 const RUN: &str = "state/sieve/1.run";
 
-/// Any file whose checksums are right: an error, or keys that can be found.
-fn foreign_run(data: &[u8]) {
-    let Some((&[low, high], rest)) = data.split_first_chunk::<2>() else { return };
+/// A file of blocks and an index of any content, whose checksums are right.
+fn sealed(header: &[u8; 16], data: &[u8]) -> Option<Vec<u8>> {
+    let (&[low, high], rest) = data.split_first_chunk::<2>()?;
     let blocks_end = usize::from(u16::from_le_bytes([low, high])) % (rest.len() + 1);
     let (blocks, index) = rest.split_at(blocks_end);
     let mut index = index[..index.len() / 24 * 24].to_vec();
-    let mut file = b"rhumbrun\x02\0\0\0\0\0\0\0".to_vec();
+    let mut file = header.to_vec();
     file.extend_from_slice(blocks);
     let places: Vec<usize> = index.chunks(24).map(|e| word(&e[8..]) as usize % (file.len() + 1)).collect();
     for (i, entry) in index.chunks_mut(24).enumerate() {
@@ -93,15 +93,21 @@ fn foreign_run(data: &[u8]) {
         entry[8..16].copy_from_slice(&(places[i] as u64).to_le_bytes());
         entry[20..].copy_from_slice(&crc32fast::hash(bytes).to_le_bytes());
     }
-    let keys: u64 = index.chunks(24).map(|e| u64::from(u16::from_le_bytes([e[16], e[17]]))).sum();
-    let crc = crc32fast::hash(&[&file[..16], &index].concat());
+    let items: u64 = index.chunks(24).map(|e| u64::from(u16::from_le_bytes([e[16], e[17]]))).sum();
+    let crc = crc32fast::hash(&[&header[..], &index].concat());
     let at = file.len() as u64;
     file.extend_from_slice(&index);
-    for n in [at, index.len() as u64 / 24, keys] {
+    for n in [at, index.len() as u64 / 24, items] {
         file.extend_from_slice(&n.to_le_bytes());
     }
     file.extend_from_slice(&crc.to_le_bytes());
-    file.extend_from_slice(b"rhumbrun");
+    file.extend_from_slice(&header[..8]);
+    Some(file)
+}
+
+/// Any file whose checksums are right: an error, or keys that can be found.
+fn foreign_run(data: &[u8]) {
+    let Some(file) = sealed(b"rhumbrun\x02\0\0\0\0\0\0\0", data) else { return };
     let disk = disk();
     put(&*disk, RUN, &file);
     let Ok(run) = Run::open(&*disk, RUN).map(Arc::new) else { return };
@@ -113,7 +119,7 @@ fn foreign_run(data: &[u8]) {
             Ok(None) => break true,
             Err(_) => break false,
         }
-        assert!(read.len() <= index.len() / 24 * BLOCK_KEYS);
+        assert!(read.len() <= file.len() / 24 * BLOCK_KEYS);
     };
     let ascends = read.is_sorted_by(|a, b| a < b);
     let mut wanted = read.clone();
@@ -267,29 +273,9 @@ const ROW_BYTES: usize = 43;
 
 /// Any file of rows whose checksums are right: an error, or rows.
 fn rows(data: &[u8]) -> Option<(Arc<dyn Disk>, u64)> {
-    let (&[low, high], rest) = data.split_first_chunk::<2>()?;
-    let blocks_end = usize::from(u16::from_le_bytes([low, high])) % (rest.len() + 1);
-    let (blocks, index) = rest.split_at(blocks_end);
-    let mut index = index[..index.len() / 24 * 24].to_vec();
-    let mut file = b"rhumbrow\x01\0".to_vec();
-    file.extend_from_slice(&[ROW_BYTES as u8, 0, 0, 0, 0, 0]);
-    file.extend_from_slice(blocks);
-    let places: Vec<usize> = index.chunks(24).map(|e| word(&e[8..]) as usize % (file.len() + 1)).collect();
-    for (i, entry) in index.chunks_mut(24).enumerate() {
-        let end = places.get(i + 1).copied().unwrap_or(file.len());
-        let bytes = file.get(places[i]..end).unwrap_or_default();
-        entry[8..16].copy_from_slice(&(places[i] as u64).to_le_bytes());
-        entry[20..].copy_from_slice(&crc32fast::hash(bytes).to_le_bytes());
-    }
-    let count: u64 = index.chunks(24).map(|e| u64::from(u16::from_le_bytes([e[16], e[17]]))).sum();
-    let crc = crc32fast::hash(&[&file[..16], &index].concat());
-    let at = file.len() as u64;
-    file.extend_from_slice(&index);
-    for n in [at, index.len() as u64 / 24, count] {
-        file.extend_from_slice(&n.to_le_bytes());
-    }
-    file.extend_from_slice(&crc.to_le_bytes());
-    file.extend_from_slice(b"rhumbrow");
+    let mut header = *b"rhumbrow\x01\0\0\0\0\0\0\0";
+    header[10] = ROW_BYTES as u8;
+    let file = sealed(&header, data)?;
     let disk = disk();
     let name = format!("{LEVEL}.row");
     put(&*disk, &name, &file);

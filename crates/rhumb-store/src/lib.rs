@@ -6,6 +6,7 @@
 //! [`verify`] reads them all.
 
 pub mod archive;
+mod blocks;
 pub mod checkpoint;
 pub mod codec;
 pub mod disk;

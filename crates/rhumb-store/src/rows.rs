@@ -9,19 +9,16 @@
 
 use std::sync::Arc;
 
-use crate::disk::{Disk, DiskFile};
+use crate::blocks::{BlockFile, BlockReader, BlockWriter, HEADER_BYTES};
+use crate::disk::Disk;
 use crate::error::{Result, StoreError};
 
 const MAGIC: &[u8; 8] = b"rhumbrow";
 const VERSION: u16 = 1;
-const HEADER_BYTES: usize = 16;
-const ENTRY_BYTES: usize = 24;
-const FOOTER_BYTES: usize = 36;
 /// Rows in a block.
 pub const BLOCK_ROWS: usize = 128;
 /// No row is larger.
 pub const ROW_BYTES_MAX: usize = 1024;
-const WRITE_BYTES: usize = 256 << 10;
 /// Blocks read at once when they are wanted one after the other.
 const BLOCKS_AHEAD: usize = 32;
 
@@ -38,34 +35,23 @@ pub struct Row<'a> {
 
 /// Writes a file of rows.
 pub struct RowWriter {
-    file: Box<dyn DiskFile>,
-    header: [u8; HEADER_BYTES],
+    blocks: BlockWriter,
     row_bytes: usize,
-    buffer: Vec<u8>,
-    written: u64,
     block: Vec<(u64, Option<u64>)>,
     bytes: Vec<u8>,
-    index: Vec<u8>,
     previous: Option<u64>,
-    rows: u64,
 }
 
 impl RowWriter {
     /// Starts the file `name`.
     pub fn create(disk: &dyn Disk, name: &str, row_bytes: usize) -> Result<RowWriter> {
         assert!((1..=ROW_BYTES_MAX).contains(&row_bytes), "rows are small and not empty");
-        let header = header(row_bytes as u16);
         Ok(RowWriter {
-            file: disk.create(name)?,
-            header,
+            blocks: BlockWriter::create(disk, name, header(row_bytes as u16))?,
             row_bytes,
-            buffer: header.to_vec(),
-            written: 0,
             block: Vec::with_capacity(BLOCK_ROWS),
             bytes: Vec::with_capacity(BLOCK_ROWS * row_bytes),
-            index: Vec::new(),
             previous: None,
-            rows: 0,
         })
     }
 
@@ -77,176 +63,102 @@ impl RowWriter {
         self.previous = Some(row.id);
         self.block.push((row.id, row.link));
         self.bytes.extend_from_slice(row.bytes);
-        self.rows += 1;
         if self.block.len() == BLOCK_ROWS { self.end_block() } else { Ok(()) }
     }
 
     fn end_block(&mut self) -> Result<()> {
-        let (Some(&(first, _)), Some(&(last, _))) = (self.block.first(), self.block.last()) else {
+        let RowWriter { blocks, block, bytes, .. } = self;
+        let (Some(&(first, _)), Some(&(last, _))) = (block.first(), block.last()) else {
             return Ok(());
         };
-        let offset = self.written + self.buffer.len() as u64;
-        let start = self.buffer.len();
-        self.buffer.append(&mut self.bytes);
-        let id_width = bits_of(last - first);
-        pack(&mut self.buffer, id_width, self.block.iter().map(|(id, _)| id - first));
-        let back = |(id, link): &(u64, Option<u64>)| link.map(|l| id - l);
-        let link_width = self.block.iter().filter_map(back).max().map_or(0, bits_of);
-        if link_width > 0 {
-            pack(&mut self.buffer, 1, self.block.iter().map(|(_, link)| u64::from(link.is_some())));
-            pack(&mut self.buffer, link_width, self.block.iter().filter_map(back));
-        }
-        let crc = crc32fast::hash(&self.buffer[start..]);
-        self.index.extend_from_slice(&first.to_le_bytes());
-        self.index.extend_from_slice(&offset.to_le_bytes());
-        self.index.extend_from_slice(&(self.block.len() as u16).to_le_bytes());
-        self.index.extend_from_slice(&[id_width as u8, link_width as u8]);
-        self.index.extend_from_slice(&crc.to_le_bytes());
-        self.block.clear();
-        if self.buffer.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        self.file.append(&self.buffer)?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
+        blocks.block(first, block.len(), |into| {
+            into.append(bytes);
+            let id_width = bits_of(last - first);
+            pack(into, id_width, block.iter().map(|(id, _)| id - first));
+            let back = |(id, link): &(u64, Option<u64>)| link.map(|l| id - l);
+            let link_width = block.iter().filter_map(back).max().map_or(0, bits_of);
+            if link_width > 0 {
+                pack(into, 1, block.iter().map(|(_, link)| u64::from(link.is_some())));
+                pack(into, link_width, block.iter().filter_map(back));
+            }
+            [id_width as u8, link_width as u8]
+        })?;
+        block.clear();
         Ok(())
     }
 
     /// Writes the index, makes the file durable and returns the number of rows.
     pub fn finish(mut self) -> Result<u64> {
         self.end_block()?;
-        let index_offset = self.written + self.buffer.len() as u64;
-        let entries = (self.index.len() / ENTRY_BYTES) as u64;
-        self.buffer.extend_from_slice(&self.index);
-        for word in [index_offset, entries, self.rows] {
-            self.buffer.extend_from_slice(&word.to_le_bytes());
-        }
-        self.buffer.extend_from_slice(&index_checksum(&self.header, &self.index).to_le_bytes());
-        self.buffer.extend_from_slice(MAGIC);
-        self.flush()?;
-        self.file.sync()?;
-        Ok(self.rows)
+        self.blocks.finish()
     }
 }
 
 /// An open file of rows.
 pub struct Rows {
-    name: String,
-    file: Box<dyn DiskFile>,
+    blocks: BlockFile,
     row_bytes: usize,
-    index: Vec<BlockEntry>,
-    index_offset: u64,
-    rows: u64,
-    bytes: u64,
-}
-
-struct BlockEntry {
-    first: u64,
-    offset: u64,
-    rows: u16,
-    id_width: u8,
-    link_width: u8,
-    crc: u32,
 }
 
 impl Rows {
     /// Opens a finished file and checks its index. Its rows must be of this size.
     pub fn open(disk: &dyn Disk, name: &str, row_bytes: usize) -> Result<Rows> {
-        let file = disk.open(name)?;
-        let bytes = file.len()?;
-        let bad = |offset: u64, what: &str| StoreError::corrupt(name, offset, what);
-        if bytes < (HEADER_BYTES + FOOTER_BYTES) as u64 {
-            return Err(bad(0, "shorter than no rows"));
-        }
-        let mut header = [0; HEADER_BYTES];
-        file.read_at(0, &mut header)?;
-        if &header[..8] != MAGIC {
-            return Err(bad(0, "not a file of rows"));
-        }
-        let (version, size) =
-            (u16::from_le_bytes([header[8], header[9]]), u16::from_le_bytes([header[10], header[11]]));
-        if version != VERSION {
-            return Err(StoreError::Version { file: name.to_string(), found: version.into(), known: VERSION.into() });
-        }
-        if usize::from(size) != row_bytes {
-            return Err(bad(10, "rows of another size"));
-        }
-        let footer_at = bytes - FOOTER_BYTES as u64;
-        let mut footer = [0; FOOTER_BYTES];
-        file.read_at(footer_at, &mut footer)?;
-        let (index_offset, entries, rows, crc) =
-            (le64(&footer), le64(&footer[8..]), le64(&footer[16..]), le32(&footer[24..]));
-        let index_bytes = entries.checked_mul(ENTRY_BYTES as u64);
-        let fits = index_bytes.is_some_and(|n| index_offset.checked_add(n) == Some(footer_at));
-        if &footer[28..] != MAGIC || !fits {
-            return Err(bad(footer_at, "the footer is damaged"));
-        }
-        let mut raw = vec![0; (footer_at - index_offset) as usize];
-        file.read_at(index_offset, &mut raw)?;
-        if index_checksum(&header, &raw) != crc {
-            return Err(bad(index_offset, "the checksum of the index does not match"));
-        }
-        let entry = |e: &[u8]| BlockEntry {
-            first: le64(e),
-            offset: le64(&e[8..]),
-            rows: u16::from_le_bytes([e[16], e[17]]),
-            id_width: e[18],
-            link_width: e[19],
-            crc: le32(&e[20..]),
+        let rows = Rows::open_any(disk, name)?;
+        if rows.row_bytes == row_bytes { Ok(rows) } else { Err(StoreError::corrupt(name, 10, "rows of another size")) }
+    }
+
+    fn open_any(disk: &dyn Disk, name: &str) -> Result<Rows> {
+        let judge = |header: &[u8; HEADER_BYTES]| match u16::from_le_bytes([header[8], header[9]]) {
+            VERSION => Ok(()),
+            found => Err(StoreError::Version { file: name.to_string(), found: found.into(), known: VERSION.into() }),
         };
-        let index: Vec<BlockEntry> = raw.chunks_exact(ENTRY_BYTES).map(entry).collect();
+        let blocks = BlockFile::open(disk, name, MAGIC, judge)?;
         // A row's block follows from its number, so all blocks but the last are full.
-        let full = |b: &BlockEntry| usize::from(b.rows) == BLOCK_ROWS;
-        let sound = index
-            .split_last()
-            .is_none_or(|(last, rest)| rest.iter().all(full) && (1..=BLOCK_ROWS).contains(&usize::from(last.rows)));
-        if !sound || index.iter().map(|b| u64::from(b.rows)).sum::<u64>() != rows {
-            return Err(bad(footer_at, "the footer is damaged"));
+        let sound = blocks.index.split_last().is_none_or(|(last, rest)| {
+            let full = rest.iter().all(|b| usize::from(b.items) == BLOCK_ROWS);
+            full && (1..=BLOCK_ROWS).contains(&usize::from(last.items))
+        });
+        if !sound {
+            return Err(StoreError::corrupt(name, 0, "a block that is not full"));
         }
-        Ok(Rows { name: name.to_string(), file, row_bytes, index, index_offset, rows, bytes })
+        let row_bytes = u16::from_le_bytes([blocks.header[10], blocks.header[11]]).into();
+        Ok(Rows { blocks, row_bytes })
     }
 
     /// Rows in the file.
     pub fn len(&self) -> u64 {
-        self.rows
+        self.blocks.items
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.rows == 0
+        self.blocks.items == 0
     }
 
     /// Bytes on disk.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.blocks.bytes
     }
 
     /// Bytes of the index in memory.
     pub fn index_bytes(&self) -> usize {
-        self.index.len() * size_of::<BlockEntry>()
+        self.blocks.index_bytes()
     }
 
     /// The file's name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.blocks.name
     }
 
     /// Reads rows, fastest in ascending order.
     pub fn reader(self: &Arc<Self>) -> RowReader {
-        RowReader { rows: self.clone(), bytes: Vec::new(), from: 0, to: 0, checked: None }
-    }
-
-    fn block_end(&self, block: usize) -> u64 {
-        self.index.get(block + 1).map_or(self.index_offset, |b| b.offset)
+        RowReader { rows: self.clone(), blocks: BlockReader::default(), checked: None }
     }
 }
 
 /// Reads a whole file, of rows of any size, to see whether it is sound.
 pub fn verify(disk: &dyn Disk, name: &str) -> Result<()> {
-    let mut header = [0; HEADER_BYTES];
-    disk.open(name)?.read_at(0, &mut header)?;
-    let rows = Arc::new(Rows::open(disk, name, u16::from_le_bytes([header[10], header[11]]).into())?);
+    let rows = Arc::new(Rows::open_any(disk, name)?);
     let mut reader = rows.reader();
     (0..rows.len()).try_for_each(|n| reader.get(n).map(|_| ()))
 }
@@ -254,10 +166,7 @@ pub fn verify(disk: &dyn Disk, name: &str) -> Result<()> {
 /// Reads rows by their number.
 pub struct RowReader {
     rows: Arc<Rows>,
-    bytes: Vec<u8>,
-    /// The blocks at hand.
-    from: usize,
-    to: usize,
+    blocks: BlockReader,
     /// The block whose checksum was compared last.
     checked: Option<usize>,
 }
@@ -267,29 +176,20 @@ impl RowReader {
     pub fn get(&mut self, number: u64) -> Result<Row<'_>> {
         let rows = &*self.rows;
         let (block, i) = ((number / BLOCK_ROWS as u64) as usize, (number % BLOCK_ROWS as u64) as usize);
-        let damaged = |what: &str| StoreError::corrupt(&rows.name, rows.index.get(block).map_or(0, |b| b.offset), what);
-        let entry = rows.index.get(block).filter(|b| i < usize::from(b.rows));
+        let damaged = |what: &str| rows.blocks.damaged(block, what);
+        let entry = rows.blocks.index.get(block).filter(|b| i < usize::from(b.items));
         let entry = entry.ok_or_else(|| damaged("a row that is not there"))?;
-        let count = usize::from(entry.rows);
-        let (id_width, link_width) = (u32::from(entry.id_width), u32::from(entry.link_width));
+        let count = usize::from(entry.items);
+        let [id_width, link_width] = entry.widths.map(u32::from);
         if id_width > 64 || link_width > 64 {
             return Err(damaged("a number of more than 64 bits"));
         }
-        if !(self.from..self.to).contains(&block) {
-            let in_order = (self.to..self.to + BLOCKS_AHEAD / 2).contains(&block);
-            let last = if in_order { (block + BLOCKS_AHEAD).min(rows.index.len()) } else { block + 1 } - 1;
-            // 17 bytes for id and link, in bits, and one for whether there is one.
-            let size_max = ((rows.row_bytes + 18) * BLOCK_ROWS * (last - block + 1)) as u64;
-            let size = rows.block_end(last).checked_sub(entry.offset).filter(|&n| n <= size_max);
-            self.bytes.resize(size.ok_or_else(|| damaged("a block of impossible size"))? as usize, 0);
-            let got = rows.file.read_at(entry.offset, &mut self.bytes)?;
-            self.bytes[got..].fill(0);
-            (self.from, self.to, self.checked) = (block, last + 1, None);
+        // 17 bytes for id and link, in bits, and one for whether there is one.
+        let bytes_max = ((rows.row_bytes + 18) * BLOCK_ROWS) as u64;
+        let (bytes, is_new) = self.blocks.block(&rows.blocks, block, bytes_max, BLOCKS_AHEAD / 2, BLOCKS_AHEAD)?;
+        if is_new {
+            self.checked = None;
         }
-        let start = entry.offset.checked_sub(rows.index[self.from].offset);
-        let end = rows.block_end(block).checked_sub(rows.index[self.from].offset);
-        let bytes = start.zip(end).and_then(|(start, end)| self.bytes.get(start as usize..end as usize));
-        let bytes = bytes.ok_or_else(|| damaged("a block of impossible size"))?;
         if self.checked != Some(block) {
             if crc32fast::hash(bytes) != entry.crc {
                 return Err(damaged("the checksum of a block does not match"));
@@ -360,22 +260,6 @@ fn header(row_bytes: u16) -> [u8; HEADER_BYTES] {
     bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
     bytes[10..12].copy_from_slice(&row_bytes.to_le_bytes());
     bytes
-}
-
-fn index_checksum(header: &[u8], index: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(header);
-    hasher.update(index);
-    hasher.finalize()
-}
-
-/// The first eight bytes; zero if there are fewer, which no caller relies on.
-fn le64(b: &[u8]) -> u64 {
-    b.first_chunk().map_or(0, |c| u64::from_le_bytes(*c))
-}
-
-fn le32(b: &[u8]) -> u32 {
-    b.first_chunk().map_or(0, |c| u32::from_le_bytes(*c))
 }
 
 #[cfg(test)]

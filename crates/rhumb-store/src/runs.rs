@@ -14,97 +14,60 @@
 
 use std::sync::Arc;
 
-use crate::disk::{Disk, DiskFile};
+use crate::blocks::{BlockEntry, BlockFile, BlockReader, BlockWriter, HEADER_BYTES, le32, le64};
+use crate::disk::Disk;
 use crate::error::{Result, StoreError};
 
 const MAGIC: &[u8; 8] = b"rhumbrun";
 const VERSION: u32 = 2;
-const HEADER_BYTES: usize = 16;
-const ENTRY_BYTES: usize = 24;
-const FOOTER_BYTES: usize = 36;
 /// Keys in a block: small enough that a look-up walks little, large enough that the index is small.
 pub const BLOCK_KEYS: usize = 1024;
 /// No block is larger: 63 low bits and 3 high bits a key at most.
 const BLOCK_BYTES_MAX: u64 = 16 << 10;
-const WRITE_BYTES: usize = 256 << 10;
 /// Blocks read at once when they are wanted one after the other: about 160 KiB.
 const BLOCKS_AHEAD: usize = 32;
 
 /// Writes a run. Keys must be pushed in ascending order.
 pub struct RunWriter {
-    file: Box<dyn DiskFile>,
-    buffer: Vec<u8>,
-    written: u64,
+    blocks: BlockWriter,
     block: Vec<u64>,
     words: Vec<u64>,
-    previous: u64,
-    index: Vec<u8>,
-    keys: u64,
+    previous: Option<u64>,
 }
 
 impl RunWriter {
     /// Starts the file `name`.
     pub fn create(disk: &dyn Disk, name: &str) -> Result<RunWriter> {
-        Ok(RunWriter {
-            file: disk.create(name)?,
-            buffer: header(),
-            written: 0,
-            block: Vec::with_capacity(BLOCK_KEYS),
-            words: Vec::new(),
-            previous: 0,
-            index: Vec::new(),
-            keys: 0,
-        })
+        let blocks = BlockWriter::create(disk, name, header())?;
+        Ok(RunWriter { blocks, block: Vec::with_capacity(BLOCK_KEYS), words: Vec::new(), previous: None })
     }
 
     /// Adds the next key.
     pub fn push(&mut self, key: u64) -> Result<()> {
-        assert!(self.keys == 0 || key > self.previous, "keys of a run ascend");
-        self.previous = key;
+        assert!(self.previous.is_none_or(|p| key > p), "keys of a run ascend");
+        self.previous = Some(key);
         self.block.push(key);
-        self.keys += 1;
         if self.block.len() == BLOCK_KEYS { self.end_block() } else { Ok(()) }
     }
 
     fn end_block(&mut self) -> Result<()> {
-        let Some(&first) = self.block.first() else {
+        let RunWriter { blocks, block, words, .. } = self;
+        let Some(&first) = block.first() else {
             return Ok(());
         };
-        let offset = self.written + self.buffer.len() as u64;
-        let start = self.buffer.len();
-        let width = encode(&self.block, &mut self.words);
-        self.words.iter().for_each(|w| self.buffer.extend_from_slice(&w.to_le_bytes()));
-        let crc = crc32fast::hash(&self.buffer[start..]);
-        self.index.extend_from_slice(&first.to_le_bytes());
-        self.index.extend_from_slice(&offset.to_le_bytes());
-        self.index.extend_from_slice(&(self.block.len() as u16).to_le_bytes());
-        self.index.extend_from_slice(&[width as u8, 0]);
-        self.index.extend_from_slice(&crc.to_le_bytes());
-        self.block.clear();
-        if self.buffer.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        self.file.append(&self.buffer)?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
+        blocks.block(first, block.len(), |into| {
+            let width = encode(block, words);
+            words.iter().for_each(|w| into.extend_from_slice(&w.to_le_bytes()));
+            [width as u8, 0]
+        })?;
+        block.clear();
         Ok(())
     }
 
     /// Writes the index, makes the file durable and returns the number of keys.
     pub fn finish(mut self) -> Result<u64> {
         self.end_block()?;
-        let index_offset = self.written + self.buffer.len() as u64;
-        let entries = (self.index.len() / ENTRY_BYTES) as u64;
-        self.buffer.extend_from_slice(&self.index);
-        for word in [index_offset, entries, self.keys] {
-            self.buffer.extend_from_slice(&word.to_le_bytes());
-        }
-        self.buffer.extend_from_slice(&index_checksum(&header(), &self.index).to_le_bytes());
-        self.buffer.extend_from_slice(MAGIC);
-        self.flush()?;
-        self.file.sync()?;
-        Ok(self.keys)
+        self.blocks.finish()
     }
 }
 
@@ -140,98 +103,47 @@ fn encode(keys: &[u64], words: &mut Vec<u64>) -> u32 {
 
 /// An open run.
 pub struct Run {
-    name: String,
-    file: Box<dyn DiskFile>,
-    index: Vec<BlockEntry>,
-    index_offset: u64,
-    keys: u64,
-    bytes: u64,
-}
-
-struct BlockEntry {
-    first: u64,
-    offset: u64,
-    keys: u16,
-    width: u8,
-    crc: u32,
+    blocks: BlockFile,
 }
 
 impl Run {
     /// Opens a finished run and checks its index.
     pub fn open(disk: &dyn Disk, name: &str) -> Result<Run> {
-        let file = disk.open(name)?;
-        let bytes = file.len()?;
-        let bad = |offset: u64, what: &str| StoreError::corrupt(name, offset, what);
-        if bytes < (HEADER_BYTES + FOOTER_BYTES) as u64 {
-            return Err(bad(0, "shorter than an empty run"));
-        }
-        let mut header = [0; HEADER_BYTES];
-        file.read_at(0, &mut header)?;
-        if &header[..8] != MAGIC {
-            return Err(bad(0, "not a run"));
-        }
-        let found = le32(&header[8..]);
-        if found != VERSION {
-            return Err(StoreError::Version { file: name.to_string(), found, known: VERSION });
-        }
-        let footer_at = bytes - FOOTER_BYTES as u64;
-        let mut footer = [0; FOOTER_BYTES];
-        file.read_at(footer_at, &mut footer)?;
-        let (index_offset, entries, keys, crc) =
-            (le64(&footer), le64(&footer[8..]), le64(&footer[16..]), le32(&footer[24..]));
-        let index_bytes = entries.checked_mul(ENTRY_BYTES as u64);
-        let fits = index_bytes.is_some_and(|n| index_offset.checked_add(n) == Some(footer_at));
-        if &footer[28..] != MAGIC || !fits {
-            return Err(bad(footer_at, "the footer is damaged"));
-        }
-        let mut raw = vec![0; (footer_at - index_offset) as usize];
-        file.read_at(index_offset, &mut raw)?;
-        if index_checksum(&header, &raw) != crc {
-            return Err(bad(index_offset, "the checksum of the index does not match"));
-        }
-        let entry = |e: &[u8]| BlockEntry {
-            first: le64(e),
-            offset: le64(&e[8..]),
-            keys: u16::from_le_bytes([e[16], e[17]]),
-            width: e[18],
-            crc: le32(&e[20..]),
+        let judge = |header: &[u8; HEADER_BYTES]| match le32(&header[8..]) {
+            VERSION => Ok(()),
+            found => Err(StoreError::Version { file: name.to_string(), found, known: VERSION }),
         };
-        let index: Vec<BlockEntry> = raw.chunks_exact(ENTRY_BYTES).map(entry).collect();
-        // The footer has no checksum of its own; what it says must follow from what has one.
-        if index.iter().map(|b| u64::from(b.keys)).sum::<u64>() != keys {
-            return Err(bad(footer_at, "the footer is damaged"));
-        }
-        Ok(Run { name: name.to_string(), file, index, index_offset, keys, bytes })
+        Ok(Run { blocks: BlockFile::open(disk, name, MAGIC, judge)? })
     }
 
     /// Keys in the run.
     pub fn len(&self) -> u64 {
-        self.keys
+        self.blocks.items
     }
 
     /// Whether the run has no keys.
     pub fn is_empty(&self) -> bool {
-        self.keys == 0
+        self.blocks.items == 0
     }
 
     /// Bytes on disk.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.blocks.bytes
     }
 
     /// Bytes of the index in memory.
     pub fn index_bytes(&self) -> usize {
-        self.index.len() * size_of::<BlockEntry>()
+        self.blocks.index_bytes()
     }
 
     /// The file's name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.blocks.name
     }
 
     /// Calls `found(i)` for every `sorted[i]` that is in the run. `sorted` ascends.
     pub fn find_sorted(&self, sorted: &[u64], mut found: impl FnMut(usize)) -> Result<()> {
-        let Some(first) = self.index.first().map(|b| b.first) else {
+        let Some(first) = self.index().first().map(|b| b.first) else {
             return Ok(());
         };
         let mut reader = Reader::default();
@@ -239,8 +151,8 @@ impl Run {
         let mut i = sorted.partition_point(|&k| k < first);
         while i < sorted.len() {
             // The last block whose first key is not behind the wanted one.
-            block += gallop(&self.index[block..], |b| b.first <= sorted[i]) - 1;
-            let next_first = self.index.get(block + 1).map(|b| b.first);
+            block += gallop(&self.index()[block..], |b| b.first <= sorted[i]) - 1;
+            let next_first = self.index().get(block + 1).map(|b| b.first);
             let mut finder = Finder::new(reader.block(self, block)?);
             while i < sorted.len() && next_first.is_none_or(|next| sorted[i] < next) {
                 if finder.contains(sorted[i]) {
@@ -257,10 +169,10 @@ impl Run {
     pub fn find_prefixes(&self, prefixes: &[u64], below: u32, mut found: impl FnMut(usize, u64) -> bool) -> Result<()> {
         let mut reader = Reader::default();
         let (mut block, mut i) = (0, 0);
-        while i < prefixes.len() && !self.index.is_empty() {
+        while i < prefixes.len() && !self.index().is_empty() {
             // The last block that begins before the prefix's keys may have some of them at its end; the others follow.
-            block += gallop(&self.index[block..], |b| b.first < prefixes[i] << below).saturating_sub(1);
-            let next_first = self.index.get(block + 1).map(|b| b.first);
+            block += gallop(&self.index()[block..], |b| b.first < prefixes[i] << below).saturating_sub(1);
+            let next_first = self.index().get(block + 1).map(|b| b.first);
             let mut finder = Finder::new(reader.block(self, block)?);
             let mut ended = false;
             while i < prefixes.len() && !ended && next_first.is_none_or(|next| next >= prefixes[i] << below) {
@@ -269,7 +181,7 @@ impl Run {
                 i += 1;
             }
             let mut here = block + 1;
-            while ended && self.index.get(here).is_some_and(|b| b.first >> below == prefixes[i - 1]) {
+            while ended && self.index().get(here).is_some_and(|b| b.first >> below == prefixes[i - 1]) {
                 let (mut finder, prefix) = (Finder::new(reader.block(self, here)?), prefixes[i - 1]);
                 ended = finder.walk(prefix << below, |key| key >> below == prefix && found(i - 1, key));
                 here += 1;
@@ -283,8 +195,8 @@ impl Run {
         RunScan { run: self.clone(), block: 0, keys: Vec::new(), at: 0, reader: Reader::default() }
     }
 
-    fn block_end(&self, block: usize) -> u64 {
-        self.index.get(block + 1).map_or(self.index_offset, |b| b.offset)
+    fn index(&self) -> &[BlockEntry] {
+        &self.blocks.index
     }
 }
 
@@ -301,34 +213,16 @@ fn gallop<T>(items: &[T], is_before: impl Fn(&T) -> bool) -> usize {
 
 /// Reads blocks, several at once if they are wanted in order.
 #[derive(Default)]
-struct Reader {
-    bytes: Vec<u8>,
-    from: usize,
-    to: usize,
-}
+struct Reader(BlockReader);
 
 impl Reader {
     fn block<'a>(&'a mut self, run: &'a Run, block: usize) -> Result<Block<'a>> {
-        let entry = &run.index[block];
-        let damaged = |what: &str| StoreError::corrupt(&run.name, entry.offset, what);
-        if !(self.from..self.to).contains(&block) {
-            let in_order = (self.to..self.to + BLOCKS_AHEAD).contains(&block);
-            let last = if in_order { (block + BLOCKS_AHEAD).min(run.index.len()) } else { block + 1 } - 1;
-            let size = run.block_end(last).checked_sub(entry.offset);
-            let size = size.filter(|&n| n <= BLOCK_BYTES_MAX * (last - block + 1) as u64);
-            self.bytes.resize(size.ok_or_else(|| damaged("a block of impossible size"))? as usize, 0);
-            let got = run.file.read_at(entry.offset, &mut self.bytes)?;
-            self.bytes[got..].fill(0);
-            (self.from, self.to) = (block, last + 1);
-        }
-        let start = entry.offset.checked_sub(run.index[self.from].offset);
-        let end = run.block_end(block).checked_sub(run.index[self.from].offset);
-        let bytes = start.zip(end).and_then(|(start, end)| self.bytes.get(start as usize..end as usize));
-        let bytes = bytes.ok_or_else(|| damaged("a block of impossible size"))?;
+        let (bytes, _) = self.0.block(&run.blocks, block, BLOCK_BYTES_MAX, BLOCKS_AHEAD, BLOCKS_AHEAD)?;
+        let entry = &run.index()[block];
         if crc32fast::hash(bytes) != entry.crc {
-            return Err(damaged("the checksum of a block does not match"));
+            return Err(run.blocks.damaged(block, "the checksum of a block does not match"));
         }
-        Block::new(entry, bytes).ok_or_else(|| damaged("a block of impossible size"))
+        Block::new(entry, bytes).ok_or_else(|| run.blocks.damaged(block, "a block of impossible size"))
     }
 }
 
@@ -345,7 +239,7 @@ struct Block<'a> {
 
 impl<'a> Block<'a> {
     fn new(entry: &BlockEntry, bytes: &'a [u8]) -> Option<Block<'a>> {
-        let (count, width) = (usize::from(entry.keys).checked_sub(1)?, u32::from(entry.width));
+        let (count, width) = (usize::from(entry.items).checked_sub(1)?, u32::from(entry.widths[0]));
         let low_bytes = (count * width as usize).div_ceil(64) * 8;
         let sound = width < 64 && bytes.len().is_multiple_of(8) && count < BLOCK_KEYS;
         let highs = bytes.get(low_bytes..).filter(|_| sound)?;
@@ -535,11 +429,10 @@ impl RunScan {
 
     /// The next keys, as many as are at hand; none at the end of the run.
     pub fn rest(&mut self) -> Result<&[u64]> {
-        if self.at == self.keys.len() && self.block < self.run.index.len() {
+        if self.at == self.keys.len() && self.block < self.run.index().len() {
             let block = self.reader.block(&self.run, self.block)?;
             let whole = block.decode_into(&mut self.keys);
-            let offset = self.run.index[self.block].offset;
-            whole.ok_or_else(|| StoreError::corrupt(&self.run.name, offset, "a block ends early"))?;
+            whole.ok_or_else(|| self.run.blocks.damaged(self.block, "a block ends early"))?;
             self.block += 1;
             self.at = 0;
         }
@@ -662,27 +555,11 @@ fn merge_all(levels: &[Level], added: &mut RunWriter, deleted: &mut Option<RunWr
     }
 }
 
-fn header() -> Vec<u8> {
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend_from_slice(&VERSION.to_le_bytes());
-    bytes.extend_from_slice(&[0; 4]);
+fn header() -> [u8; HEADER_BYTES] {
+    let mut bytes = [0; HEADER_BYTES];
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
     bytes
-}
-
-fn index_checksum(header: &[u8], index: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(header);
-    hasher.update(index);
-    hasher.finalize()
-}
-
-/// The first eight bytes; zero if there are fewer, which no caller relies on.
-fn le64(b: &[u8]) -> u64 {
-    b.first_chunk().map_or(0, |c| u64::from_le_bytes(*c))
-}
-
-fn le32(b: &[u8]) -> u32 {
-    b.first_chunk().map_or(0, |c| u32::from_le_bytes(*c))
 }
 
 #[cfg(test)]

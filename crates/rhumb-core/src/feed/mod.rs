@@ -4,7 +4,7 @@
 //! [`FeedOptions`], and never panics; no entity is ever defined; what was read before trouble is kept, and trouble has a name. Every
 //! entry in [`Feed::listing`] has an absolute address.
 //!
-//! `xml.rs` knows what the tags of RSS and Atom mean, `json.rs` the members of JSON Feed; both tell a [`Collector`], here, which
+//! `xml.rs` knows what the tags of RSS and Atom mean, `json.rs` the members of JSON Feed; both tell a `Collector`, here, which
 //! resolves addresses, judges dates and reduces markup to text. Read this file, then `xml.rs`.
 
 mod json;

@@ -67,7 +67,7 @@ pub struct Content {
 /// See the module's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sketch {
-    /// Super-shingles, of [`KEY_BITS`] bits each.
+    /// Super-shingles, of `KEY_BITS` bits each.
     pub keys: [u64; KEYS],
     /// What candidates are verified by.
     pub body: Body,

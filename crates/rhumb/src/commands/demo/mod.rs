@@ -95,7 +95,7 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
     if let Some(file) = archive {
         out::line(&format!("  the pages, as WARC                  rhumb warc ls {}", out::shell(&file)))?;
         out::line(&format!("  is the archive sound?               rhumb warc check {shown}"))?;
-        out::line(&format!("  their main text, as Markdown        rhumb export {shown} --format markdown pages"))?;
+        out::line(&format!("  their text and links, line by line  rhumb export {shown} --format jsonl -"))?;
     }
     out::line(&format!("  the story of one page               rhumb explain {shown} {first}"))?;
     out::line(&format!("  the figures again                   rhumb status {shown}"))?;

@@ -612,6 +612,7 @@ impl From<Trouble> for StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seen::Content;
     use crate::url::Fingerprint;
     use rhumb_store::disk::RealDisk;
 
@@ -639,5 +640,44 @@ mod tests {
         // Dead by 12.5 s, so it took 2.5 s at the most.
         let (_, at) = crawl.frontier.contact_times().next().expect("the host is known");
         assert!((12_500..45_000).contains(&at.0), "{at}");
+    }
+
+    /// What a page said before it changed is forgotten, by what the entry of its next visit knows (SPEC C8).
+    #[test]
+    fn a_page_that_changed_is_not_what_others_are_duplicates_of() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let config = CrawlConfig {
+            frontier: FrontierConfig::default(),
+            sieve: SieveConfig::default(),
+            prioritizer: Prioritizer::default(),
+            seen_bytes_max: 1 << 20,
+            redirects_max: 10,
+            seed: 1,
+        };
+        let text = |n: u32| (0..300).map(|i| format!("word{} ", (i * i * 7 + n * 1_009) % 4_999)).collect::<String>();
+        let visit = |path: &str, said: &str| {
+            let entry = Entry::new(Url::parse(&format!("http://a.example/{path}")).expect("a URL"), 0);
+            let mut visit = VisitRecord::bare(entry, Purpose::Page, Timestamp(1), Timestamp(2), Outcome::Ok);
+            visit.content = Content::of(said);
+            visit
+        };
+        let duplicates_of_first = |second_time: Option<VisitRecord>| {
+            let mut crawl = Crawl::new(RealDisk::new(dir.path()), &config).expect("a new crawl");
+            let known = crawl.fold_content(&visit("first", &text(1)), PageRef(1));
+            if let Some(mut again) = second_time {
+                again.entry.known = known;
+                // As it waits in the frontier.
+                again.entry = Entry::from_bytes(&again.entry.to_bytes()).expect("an entry");
+                crawl.fold_content(&again, PageRef(2));
+            }
+            crawl.fold_content(&visit("other", &text(1)), PageRef(3));
+            crawl.contents.flush().expect("look-ups");
+            std::iter::from_fn(|| crawl.contents.take_found()).filter(|found| found.of == PageRef(1)).count()
+        };
+        assert_eq!(duplicates_of_first(None), 1, "it says the same");
+        assert_eq!(duplicates_of_first(Some(visit("first", &text(1)))), 1, "it still does");
+        assert_eq!(duplicates_of_first(Some(visit("first", &text(2)))), 0, "it says something else now");
+        let gone = VisitRecord { outcome: Outcome::NotFound, content: None, ..visit("first", "") };
+        assert_eq!(duplicates_of_first(Some(gone)), 0, "it is gone");
     }
 }

@@ -85,6 +85,8 @@ pub struct Extractor {
     value: String,
     gist: GistReader,
     main_text: MainText,
+    /// Where the next page was found.
+    own: Option<url::Url>,
     /// Whether the next page's gist is wanted.
     wants_gist: bool,
 }
@@ -110,6 +112,11 @@ impl Extractor {
     /// The template in use, with what it learned; pages to come are judged alone.
     pub fn take_template(&mut self) -> Option<SiteTemplate> {
         self.main_text.template.take()
+    }
+
+    /// The next page was found there: the links in its markdown lead from there. Otherwise they stay as written.
+    pub(super) fn found_at(&mut self, url: Option<&str>) {
+        self.own = url.and_then(|url| url::Url::parse(url).ok());
     }
 
     /// The gist of a page that is plain text, if it was wanted.
@@ -173,7 +180,8 @@ impl Extractor {
             self.main_text.write(&page.text, page.title.as_deref(), &mut page.main_text);
             if options.markdown {
                 let bytes_max = options.text_bytes_max.saturating_mul(2);
-                self.main_text.write_markdown(html, &page.main_text, bytes_max, &mut page.markdown);
+                let base = self.own.take().map(|own| page.document_base(&own));
+                self.main_text.write_markdown(html, &page.main_text, base, bytes_max, &mut page.markdown);
             }
         }
         page.gist = self.gist.finish();

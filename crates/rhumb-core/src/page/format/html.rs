@@ -26,6 +26,7 @@ impl Format for Html {
 #[inline]
 pub(super) fn read(body: &Body<'_>, reader: &mut Reader<'_>, page: &mut Page) {
     let (html, charset) = encoding::decode_html(body.bytes, body.charset, reader.options.tld.as_deref());
+    reader.extractor.found_at(body.url.filter(|_| reader.options.extract.markdown));
     reader.extractor.extract_markup(&html, &reader.options.extract, body.kind == MediaKind::Xhtml, page);
     page.charset = charset;
 }

@@ -171,7 +171,7 @@ impl fmt::Debug for Formats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::{Heading, LinkTag};
+    use crate::page::{ExtractOptions, Heading, LinkTag};
 
     /// Claims one declared type and knows no measure.
     struct Careless;
@@ -267,5 +267,22 @@ mod tests {
         assert_eq!(check(html, "text/html", "html", Html, &[], "").structured, ["{\"b\":[2]}"]);
         let many = "<script type=application/ld+json>{}</script>".repeat(100);
         assert_eq!(check(many.as_bytes(), "text/html", "html", Html, &[], "").structured.len(), 32);
+    }
+
+    #[test]
+    fn links_in_markdown_lead_from_where_the_page_was_found() {
+        let check = |html: &str, url: Option<&str>, expected: &str| {
+            let extract = ExtractOptions { main_text: true, markdown: true, ..ExtractOptions::default() };
+            let options = ParseOptions { extract, ..ParseOptions::default() };
+            let mut page = Page::default();
+            let body = Body { url, ..Body::new(html.as_bytes(), Some("text/html"), false) };
+            Formats::default().read_into(&body, &mut Extractor::new(), &options, &mut page);
+            assert_eq!(page.markdown.trim(), expected, "{html}");
+        };
+        let own = Some("http://a.example/d/p");
+        check("<p>See <a href=x>this</a>.", own, "See [this](http://a.example/d/x).");
+        check("<base href=/e/><p>See <a href=x>this</a>.", own, "See [this](http://a.example/e/x).");
+        check("<p>See <a href=x>this</a>.", None, "See [this](x).");
+        check("<p>See <a href='javascript:x'>this</a>.", own, "See this.");
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct Markdown {
     paragraph: Paragraph,
     around: Vec<Around>,
     hrefs: Vec<String>,
+    /// What addresses are relative to; without it they stay as written.
+    pub(super) base: Option<url::Url>,
     attributes: Vec<Attribute>,
     line: String,
     /// Rows of the open table, if it is one of data.
@@ -160,6 +162,7 @@ impl Markdown {
             A => {
                 self.paragraph.close(|mark| matches!(mark, Accent::Link(_)));
                 if let Some(href) = tokens.attribute("href").and_then(address) {
+                    let href = self.base.as_ref().and_then(|base| base.join(&href).ok()).map_or(href, String::from);
                     self.paragraph.open(Accent::Link(self.hrefs.len() as u32));
                     self.hrefs.push(href);
                 }

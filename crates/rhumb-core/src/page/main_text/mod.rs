@@ -171,7 +171,15 @@ impl MainText {
     }
 
     /// Writes the same content as markdown, after [`MainText::write`] of the same page.
-    pub(super) fn write_markdown(&mut self, html: &str, main_text: &str, bytes_max: usize, out: &mut String) {
+    pub(super) fn write_markdown(
+        &mut self,
+        html: &str,
+        main_text: &str,
+        base: Option<url::Url>,
+        bytes_max: usize,
+        out: &mut String,
+    ) {
+        self.markdown.base = base;
         out.clear();
         let nodes = &self.tree.nodes;
         let is_data_table = |at: usize| {

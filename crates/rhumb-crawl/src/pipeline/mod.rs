@@ -35,7 +35,7 @@ const INLINE_BYTES_MAX: usize = 256 << 10;
 const INLINE_DECODED_MAX: usize = 2 << 20;
 
 /// Buffers that have seen a larger body are not kept.
-const USUAL_BYTES_MAX: usize = 512 << 10;
+const USUAL_BYTES_MAX: usize = 256 << 10;
 
 /// Pages of slow formats that are read at once; a format may have a narrower bound of its own.
 pub(crate) const SLOW_AT_ONCE: usize = 4;

@@ -14,7 +14,7 @@ use super::hints::Hints;
 /// Elements nested deeper belong to the one at this depth.
 const DEPTH_MAX: usize = 256;
 /// Nodes of one page; what comes later belongs to the node that is open.
-const NODES_MAX: usize = 1 << 17;
+const NODES_MAX: usize = 1 << 16;
 
 /// A container or a block.
 #[derive(Clone, Copy, Debug)]

@@ -631,7 +631,7 @@ impl Config {
             },
             archive: self.storage.archive,
             templates_max: shares.pages / TEMPLATES_SHARE / SiteTemplate::BYTES_MAX,
-            page_bytes_max: shares.pages - shares.pages / TEMPLATES_SHARE,
+            page_bytes_max: shares.pages - shares.pages / READING_SHARE,
             pages_max: c.limit,
             time_max: c.max_time.map(|t| t.0),
             checkpoint_every: self.storage.checkpoint_every.0,
@@ -696,7 +696,9 @@ fn seal(text: &str) -> String {
     format!("{:08x}", rhumb_store::codec::crc32(text.as_bytes()))
 }
 
-/// What part of the memory for pages is for what the pages of a site have in common.
+/// What part of the memory for pages is for reading them: texts, main texts, and what the pages of a site have in common.
+const READING_SHARE: usize = 4;
+/// What part of it is for the last of these.
 const TEMPLATES_SHARE: usize = 16;
 
 /// What an idle connection takes: its buffers have seen a page.

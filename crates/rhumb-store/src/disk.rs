@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::error::{Result, StoreError};
+use crate::map::Map;
 
 /// A directory that can be written to, and may fail.
 pub trait Disk: Send + Sync {
@@ -40,6 +41,11 @@ pub trait Disk: Send + Sync {
         let n = file.read_at(0, &mut bytes)?;
         bytes.truncate(n);
         Ok(bytes)
+    }
+
+    /// The whole file, in place where that can be. It must be one that nobody changes any more.
+    fn map(&self, name: &str) -> Result<Map> {
+        Ok(Map::from(self.read(name)?))
     }
 
     /// Writes a file so that after a crash either the old or the new content is there, whole.
@@ -153,6 +159,11 @@ impl Disk for RealDisk {
         file.set_len(len).and_then(|()| file.sync_all()).map_err(io_error)
     }
 
+    fn map(&self, name: &str) -> Result<Map> {
+        let file = File::open(self.root.join(name)).map_err(|e| StoreError::io("open", name, e))?;
+        Map::of(&file).map_err(|e| StoreError::io("map", name, e))
+    }
+
     fn sync_dir(&self, dir: &str) -> Result<()> {
         sync_directory(&self.root.join(dir)).map_err(|e| StoreError::io("sync directory", dir, e))
     }
@@ -248,6 +259,10 @@ fn removed(name: &str) -> StoreError {
 }
 
 impl Disk for Overlay {
+    fn map(&self, name: &str) -> Result<Map> {
+        if self.files().contains_key(name) { Ok(Map::from(self.read(name)?)) } else { self.below.map(name) }
+    }
+
     fn create(&self, name: &str) -> Result<Box<dyn DiskFile>> {
         self.files().insert(name.to_string(), Change::Bytes(Vec::new()));
         Ok(Box::new(OverlayFile { name: name.to_string(), files: self.files.clone(), below: None }))

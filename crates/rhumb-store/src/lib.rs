@@ -3,7 +3,7 @@
 //! Everything durable goes through the small [`disk::Disk`] trait. Nothing here knows what a URL is.
 //! Read [`log`] first (the crawl's truth), then [`fifo`], [`runs`], [`rows`], [`spool`] and [`table`] (what folds over it keep
 //! on disk), [`checkpoint`], and [`archive`] with [`warc`] (where pages lie).
-//! [`verify`] reads them all.
+//! [`verify`] reads them all. [`map`] is for files that are read in place.
 
 pub mod archive;
 mod blocks;
@@ -13,6 +13,7 @@ pub mod disk;
 pub mod error;
 pub mod fifo;
 pub mod log;
+pub mod map;
 pub mod rows;
 pub mod runs;
 pub mod spool;

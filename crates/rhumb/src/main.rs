@@ -10,6 +10,7 @@ mod config;
 mod credentials;
 mod display;
 mod files;
+mod links;
 mod memory;
 mod out;
 mod units;

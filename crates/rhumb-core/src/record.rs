@@ -194,6 +194,100 @@ pub fn visited_url(payload: &[u8]) -> Result<Url, Malformed> {
     Ok(Entry::from_bytes(from.bytes()?)?.url)
 }
 
+/// A visit as a follower of links sees it.
+#[derive(Clone, Debug)]
+pub struct Skimmed<'a> {
+    /// When it ended.
+    pub ended: Timestamp,
+    /// What was asked for.
+    pub url: Url,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Whether it was a page that was asked for, and will not be asked for again for want of an answer.
+    pub is_final_page: bool,
+    /// The page's title.
+    pub title: &'a str,
+    links: Take<'a>,
+}
+
+/// A link as a follower of links sees it.
+#[derive(Clone, Debug)]
+pub struct SkimmedLink<'a> {
+    /// Where it leads, canonical.
+    pub url: &'a str,
+    /// How it was marked up.
+    pub kind: LinkKind,
+    /// By which marks the author declines to vouch for it.
+    pub rel: Rel,
+    /// Anchor text.
+    pub text: &'a str,
+}
+
+impl<'a> Skimmed<'a> {
+    /// Reads the payload of a visit's record without making anything of its links: [`Skimmed::links`] goes through them.
+    pub fn read(payload: &'a [u8]) -> Result<Skimmed<'a>, Malformed> {
+        let mut from = Take::new(payload);
+        let ended = Timestamp(from.u64()?);
+        let flags = from.u8()?;
+        let outcome = take_outcome(&mut from)?;
+        let url = Entry::from_bytes(from.bytes()?)?.url;
+        for _ in 0..3 {
+            from.u64()?;
+        }
+        from.bytes()?;
+        from.bytes()?;
+        Validators::take(&mut from)?;
+        from.opt_str()?;
+        let title = from.str()?;
+        if flags & ROBOTS != 0 {
+            from.bytes()?;
+            from.u8()?;
+        } else if outcome == Outcome::Ok {
+            from.raw(8)?;
+        }
+        if flags & DIGEST != 0 {
+            from.raw(20)?;
+        }
+        if flags & ARCHIVED != 0 {
+            ArchiveRef::take(&mut from)?;
+        }
+        if flags & ADDRESS != 0 {
+            from.bytes()?;
+        }
+        if flags & RETRY_AFTER != 0 {
+            from.u64()?;
+        }
+        if flags & ROBOTS_BODY != 0 {
+            from.bytes()?;
+        }
+        from.u32()?;
+        Ok(Skimmed { ended, url, outcome, is_final_page: flags & (ROBOTS | RETRY) == 0, title, links: from })
+    }
+
+    /// Calls `each` with the links in the order they stand on the page. `url` is room to put one after the other in.
+    pub fn links(&self, url: &mut String, mut each: impl FnMut(SkimmedLink<'_>)) -> Result<(), Malformed> {
+        let mut from = self.links.clone();
+        url.clear();
+        url.push_str(self.url.as_str());
+        for _ in 0..from.u64()? {
+            let flags = from.u8()?;
+            let shared = usize::try_from(from.u64()?).map_err(|_| Malformed("an impossible prefix"))?;
+            if !url.is_char_boundary(shared) {
+                return Err(Malformed("a link prefix is too long"));
+            }
+            url.truncate(shared);
+            url.push_str(from.str()?);
+            let (kind, rel) = (LinkKind::from_code(flags & 15), rel_of(flags));
+            each(SkimmedLink { url, kind, rel, text: from.str()? });
+        }
+        Ok(())
+    }
+}
+
+fn rel_of(flags: u8) -> Rel {
+    Rel::from_unvouched_bits((flags & NOFOLLOW) >> 4 | (flags & (UGC | SPONSORED)) >> 5)
+}
+
 const RETRY: u8 = 1;
 const TRUNCATED: u8 = 2;
 const ROBOTS: u8 = 4;
@@ -430,7 +524,7 @@ fn take_visit(from: &mut Take<'_>, ended: Timestamp) -> Result<VisitRecord, Malf
             url: Url::from_canonical(&previous).ok_or(Malformed("a link is not canonical"))?,
             text: from.str()?.into(),
             kind: LinkKind::from_code(flags & 15),
-            rel: Rel::from_unvouched_bits((flags & NOFOLLOW) >> 4 | (flags & (UGC | SPONSORED)) >> 5),
+            rel: rel_of(flags),
             hint: Hint::default(),
             wanted: flags & WANTED != 0,
         });

@@ -236,6 +236,25 @@ impl LinkKind {
             .find(|t| *t as u8 == code)
             .unwrap_or(Other)
     }
+
+    /// Its name, for people and programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            LinkKind::A => "a",
+            LinkKind::Area => "area",
+            LinkKind::Link => "link",
+            LinkKind::Frame => "frame",
+            LinkKind::Iframe => "iframe",
+            LinkKind::Image => "image",
+            LinkKind::Script => "script",
+            LinkKind::Refresh => "refresh",
+            LinkKind::Redirect => "redirect",
+            LinkKind::Sitemap => "sitemap",
+            LinkKind::Listed => "listed",
+            LinkKind::Entry => "entry",
+            LinkKind::Other => "other",
+        }
+    }
 }
 
 impl From<page::LinkTag> for LinkKind {

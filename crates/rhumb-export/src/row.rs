@@ -193,7 +193,7 @@ impl<'a> Maker<'a> {
                     url: resolve(link.href)?,
                     text: link.text.to_string(),
                     rel: some(link.rel),
-                    kind: kind_name(link.tag.into()),
+                    kind: LinkKind::from(link.tag).name(),
                     nofollow: link.flags.is_unvouched(),
                 })
             });
@@ -202,7 +202,7 @@ impl<'a> Maker<'a> {
                 url,
                 text: String::new(),
                 rel: None,
-                kind: kind_name(LinkKind::Refresh),
+                kind: LinkKind::Refresh.name(),
                 nofollow: false,
             });
             row.links = Some(links.chain(refresh).collect());
@@ -249,25 +249,7 @@ fn logged_link(link: &rhumb_core::visit::Outlink) -> RowLink {
         url: link.url.as_str().to_string(),
         text: link.text.to_string(),
         rel: None,
-        kind: kind_name(link.kind),
+        kind: link.kind.name(),
         nofollow: link.rel.is_unvouched(),
-    }
-}
-
-fn kind_name(kind: LinkKind) -> &'static str {
-    match kind {
-        LinkKind::A => "a",
-        LinkKind::Area => "area",
-        LinkKind::Link => "link",
-        LinkKind::Frame => "frame",
-        LinkKind::Iframe => "iframe",
-        LinkKind::Image => "image",
-        LinkKind::Script => "script",
-        LinkKind::Refresh => "refresh",
-        LinkKind::Redirect => "redirect",
-        LinkKind::Sitemap => "sitemap",
-        LinkKind::Listed => "listed",
-        LinkKind::Entry => "entry",
-        LinkKind::Other => "other",
     }
 }

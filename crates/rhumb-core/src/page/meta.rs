@@ -62,6 +62,12 @@ impl Rel {
         Rel(u16::from(bits)).unvouched()
     }
 
+    /// The names of the three marks that it carries.
+    pub fn unvouched_names(self) -> Vec<&'static str> {
+        let marks = [(Self::NOFOLLOW, "nofollow"), (Self::UGC, "ugc"), (Self::SPONSORED, "sponsored")];
+        marks.into_iter().filter(|(mark, _)| self.intersects(*mark)).map(|(_, name)| name).collect()
+    }
+
     /// Whether the link carries any of the three marks by which an author declines to vouch for it.
     pub fn is_unvouched(self) -> bool {
         self.unvouched().0 != 0

@@ -391,8 +391,9 @@ fn plain_host_len(bytes: &[u8]) -> Option<usize> {
 fn is_plain_ipv4(host: &[u8]) -> bool {
     let number = |part: &[u8]| {
         let value =
-            part.iter().try_fold(0_u32, |value, b| b.is_ascii_digit().then(|| value * 10 + u32::from(b - b'0')));
-        (1..=3).contains(&part.len()) && (part[0] != b'0' || part.len() == 1) && value.is_some_and(|v| v < 256)
+            || part.iter().try_fold(0_u32, |value, b| b.is_ascii_digit().then(|| value * 10 + u32::from(b - b'0')));
+        // The length comes first: what has more digits need not fit into the value.
+        (1..=3).contains(&part.len()) && (part[0] != b'0' || part.len() == 1) && value().is_some_and(|v| v < 256)
     };
     let parts = host.split(|&b| b == b'.');
     parts.clone().count() == 4 && parts.into_iter().all(number)

@@ -1,8 +1,9 @@
 //! The text by which URLs are sorted: the host name read backwards, then the rest.
 //!
 //! `https://www.example.com:8443/a?b` has the key `com,example,www)https:8443/a?b`. Pages of a host are neighbours, and so are
-//! the hosts of a domain: comma and bracket come before everything that a label may hold. Addresses are not turned
-//! round: `http://10.0.0.1/` is `10.0.0.1)http/`. A URL without a host, `file:///a`, is `)file/a`. Key and URL tell the same, so
+//! the hosts of a domain: comma and bracket come before everything that a label of the DNS holds. (URLs may have hosts such
+//! as `a*b.example`; these stand between `a.example` and the hosts below it.) Addresses are not turned round:
+//! `http://10.0.0.1/` is `10.0.0.1)http/`. A URL without a host, `file:///a`, is `)file/a`. Key and URL tell the same, so
 //! only keys are kept.
 
 /// Appends the key of a canonical URL to `into`. False, and nothing appended, for something that is no URL with a path.

@@ -128,6 +128,12 @@ impl Sealed {
         Ok(Sealed { map, name: name.to_string() })
     }
 
+    /// Content that is in memory, as if it came from a file of this name.
+    pub fn in_memory(name: &str, content: &[u8]) -> Sealed {
+        let bytes = [&[0; HEAD_BYTES][..], content, &[0; FOOT_BYTES][..]].concat();
+        Sealed { map: Map::from(bytes), name: name.to_string() }
+    }
+
     /// The file's name.
     pub fn name(&self) -> &str {
         &self.name

@@ -1,5 +1,9 @@
 //! The command line: what can be typed.
 
+mod bench;
+mod graph;
+mod serve;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,6 +15,9 @@ use rhumb_core::page::MediaKind;
 use rhumb_export::{FORMATS, Format};
 
 use crate::units::{Size, Span};
+pub use bench::{BenchCommand, BenchCrawlArgs};
+pub use graph::{BuildArgs, GraphCommand, GraphExportArgs, GraphFormat, LinksArgs, Measure, RankArgs};
+pub use serve::ServeArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,6 +93,15 @@ pub enum Command {
     /// Write the pages of a crawl, finished or not, in a form that others read; interrupted, the same command goes on.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),
+    /// List the links to or from a page, while the crawl runs too.
+    #[command(after_help = graph::LINKS_EXAMPLES)]
+    Links(LinksArgs),
+    /// Build, measure, rank and export the graph of links.
+    #[command(after_help = graph::GRAPH_EXAMPLES)]
+    Graph {
+        #[command(subcommand)]
+        command: GraphCommand,
+    },
     /// Show what was learned of sites that make up URLs without end, why, and what it saved; undo it.
     Traps {
         /// Crawl directory.
@@ -94,6 +110,9 @@ pub enum Command {
         #[arg(long, value_name = "N")]
         undo: Option<u32>,
     },
+    /// Serve the link graph of a crawl over HTTP, finished or running: pages for people, an API for programs.
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(ServeArgs),
     /// Judge URLs by a robots.txt.
     Robots {
         #[command(subcommand)]
@@ -234,6 +253,9 @@ pub struct CrawlArgs {
     /// Ask for no sitemaps.
     #[arg(long, help_heading = WHAT)]
     pub no_sitemaps: bool,
+    /// Keep no link graph; it is made when it is asked for.
+    #[arg(long, help_heading = MACHINE)]
+    pub no_graph: bool,
     /// Keep no text index.
     #[arg(long, help_heading = MACHINE)]
     pub no_index: bool,
@@ -537,153 +559,6 @@ pub struct SimArgs {
     /// Write every request to this file, a JSON document a line.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum BenchCommand {
-    /// Names resolved per second of processor time.
-    Dns {
-        /// The name server, in another process (`rhumb sim serve --dns`).
-        #[arg(long, value_name = "IP:PORT")]
-        server: SocketAddr,
-        /// The names are h0, h1, … under this, as the synthetic web has them.
-        #[arg(long, default_value = "sim.test")]
-        suffix: String,
-        /// How many names.
-        #[arg(long, default_value_t = 200_000)]
-        names: usize,
-        /// Questions at once.
-        #[arg(long, default_value_t = 192)]
-        in_flight: usize,
-    },
-    /// Processor time of a page, from the fetch to the commit, on the synthetic web.
-    Crawl(BenchCrawlArgs),
-    /// One measured run of `bench crawl`.
-    #[command(hide = true)]
-    CrawlOne {
-        /// What to run, as JSON.
-        spec: String,
-    },
-    /// Main text against labelled pages: precision, recall and F1 over groups of four words, processor time per KB.
-    MainText {
-        /// Pages NAME.html, each with its text in NAME.txt [default: the synthetic web, to show what a site's template adds]
-        dir: Option<PathBuf>,
-        /// Hosts of the synthetic web.
-        #[arg(long, default_value_t = 20)]
-        hosts: u64,
-        /// Pages of each of them.
-        #[arg(long, default_value_t = 30)]
-        pages: u64,
-    },
-    /// Processor time of a page in each format of `rhumb export`, reading and parsing included.
-    Export {
-        /// Hosts of the web that is crawled for it.
-        #[arg(long, value_name = "N", default_value_t = 50)]
-        hosts: u64,
-        /// Pages of each host.
-        #[arg(long, value_name = "N", default_value_t = 200)]
-        pages: u64,
-        /// Mean size of a page.
-        #[arg(long, value_name = "SIZE", default_value = "10KB")]
-        page_bytes: Size,
-        /// How often each format takes its turn; the lowest counts.
-        #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-        rounds: u32,
-        /// Where to crawl to [default: a temporary directory]
-        #[arg(long)]
-        dir: Option<PathBuf>,
-    },
-    /// URL-seen tests per second of processor time, four of five being repeats.
-    Sieve {
-        /// Distinct URLs.
-        #[arg(long, default_value_t = 1_000_000)]
-        urls: u64,
-        /// Memory for filter, buffers and caches.
-        #[arg(long, default_value = "192MiB")]
-        memory: Size,
-        /// Where to put the runs [default: a temporary directory]
-        #[arg(long)]
-        dir: Option<PathBuf>,
-    },
-    /// Near-duplicates: what is found of a labelled set, the cost of a sketch, look-ups among many pages.
-    NearDups {
-        /// Pages of the set that look-ups are measured in.
-        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..))]
-        pages: u64,
-        /// Pairs of each kind in the labelled set.
-        #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(10..))]
-        pairs: u64,
-        /// Memory for what is not yet on disk, batches and indices.
-        #[arg(long, default_value = "32MiB")]
-        memory: Size,
-        /// Where to put the set of pages [default: a temporary directory]
-        #[arg(long)]
-        dir: Option<PathBuf>,
-    },
-    /// Admissions and visits per second of processor time, in virtual time.
-    Frontier {
-        /// URLs admitted.
-        #[arg(long, default_value_t = 1_000_000)]
-        urls: u64,
-        /// Hosts they are on.
-        #[arg(long, default_value_t = 10_000)]
-        hosts: u64,
-        /// One visit for so many URLs admitted.
-        #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
-        visit_every: u64,
-        /// The setting of a whole crawl, of which the frontier has its share.
-        #[arg(long, default_value = "512MiB")]
-        memory: Size,
-        /// Where to put the queues [default: a temporary directory]
-        #[arg(long)]
-        dir: Option<PathBuf>,
-    },
-}
-
-#[derive(Clone, Debug, Args)]
-pub struct BenchCrawlArgs {
-    /// What each stage costs: runs with one stage less each.
-    #[arg(long)]
-    pub stages: bool,
-    /// What a page costs early and late in one long crawl.
-    #[arg(long)]
-    pub windows: bool,
-    /// HTTPS, a new connection for every page, beside handshake, bare fetch and extraction.
-    #[arg(long)]
-    pub https: bool,
-    /// How much fetching is lost where names take so many milliseconds.
-    #[arg(long, value_name = "MS")]
-    pub dns_ms: Option<u64>,
-    /// Hosts of the web.
-    #[arg(long, value_name = "N")]
-    pub hosts: Option<u64>,
-    /// Pages of each host.
-    #[arg(long, value_name = "N")]
-    pub pages: Option<u64>,
-    /// Mean size of a page.
-    #[arg(long, value_name = "SIZE")]
-    pub page_bytes: Option<Size>,
-    /// How often each kind of run takes its turn.
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub rounds: usize,
-    /// Threads of the crawl; 0: one for each processor.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub threads: usize,
-    /// With --windows: the early page.
-    #[arg(long, value_name = "PAGE", default_value_t = 10_000)]
-    pub early: u64,
-    /// With --windows: the late page.
-    #[arg(long, value_name = "PAGE", default_value_t = 500_000)]
-    pub late: u64,
-    /// With --dns-ms: how long pages take.
-    #[arg(long, value_name = "MS", default_value_t = 50)]
-    pub latency_ms: u64,
-    /// With --dns-ms: visits at once.
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub workers: usize,
-    /// Where to crawl to [default: a temporary directory]
-    #[arg(long)]
-    pub dir: Option<PathBuf>,
 }
 
 /// Says what is wrong with what was typed, in one line, or prints the help that was asked for.

@@ -344,6 +344,8 @@ pub struct NetSection {
 pub struct StorageSection {
     pub archive: bool,
     pub index: bool,
+    /// Keep the link graph while crawling; without it, it is made when it is asked for.
+    pub graph: bool,
     pub checkpoint_every: Span,
     pub sync_every: Span,
     pub log_segment: Size,
@@ -355,6 +357,7 @@ impl Default for StorageSection {
         StorageSection {
             archive: true,
             index: true,
+            graph: true,
             checkpoint_every: Span::seconds(60),
             sync_every: Span::seconds(2),
             log_segment: Size(256 << 20),

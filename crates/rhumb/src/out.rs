@@ -30,7 +30,9 @@ pub fn json(value: &impl Serialize) -> Result<()> {
 /// A value as JSON. Characters that could harm a terminal stand only inside strings, where an escape means the same.
 pub fn json_text(value: &impl Serialize) -> Result<String> {
     let text = serde_json::to_string(value).map_err(std::io::Error::from)?;
-    if !text.chars().any(is_harmful) {
+    // Nearly all output is plain, which a loop without branches sees at once.
+    let plain = text.bytes().fold(true, |plain, b| plain & (b' '..0x7f).contains(&b));
+    if plain || !text.chars().any(is_harmful) {
         return Ok(text);
     }
     Ok(text.chars().map(|c| if is_harmful(c) { format!("\\u{:04x}", c as u32) } else { c.to_string() }).collect())

@@ -18,7 +18,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("rhumb-crawl", &["rhumb-core", "rhumb-store"]),
     ("rhumb-core", &["rhumb-store"]),
     ("rhumb-export", &["rhumb-core", "rhumb-store"]),
-    ("rhumb-fuzz", &["rhumb-core", "rhumb-crawl", "rhumb-store"]),
+    ("rhumb-fuzz", &["rhumb-core", "rhumb-crawl", "rhumb-graph", "rhumb-store"]),
     ("rhumb-graph", &["rhumb-store"]),
     ("rhumb-sim", &["rhumb-core", "rhumb-store"]),
     ("rhumb-store", &[]),

@@ -15,6 +15,9 @@ use super::open_crawl;
 use crate::cli::CrawlArgs;
 use crate::config::{Config, FILE, FORMAT, Key};
 use crate::display::{self, Display, Figures};
+use crate::links::keeper::Keeper;
+use crate::links::whole::known_ranks;
+use crate::memory::Shares;
 use crate::{Exit, files, out, usage};
 
 /// Crawls, and tells people or machines how it went.
@@ -229,7 +232,12 @@ impl Plan {
         settings: Settings,
         stopped: watch::Receiver<bool>,
     ) -> Result<Result<(End, Status), CrawlError>> {
-        let mut engine = open_crawl(&self.dir, disk, settings)?;
+        let mut settings = settings;
+        if self.config.storage.graph && self.resumed {
+            let prioritizer = std::mem::take(&mut settings.crawl.prioritizer);
+            settings.crawl.prioritizer = prioritizer.with_ranks(known_ranks(&disk));
+        }
+        let mut engine = open_crawl(&self.dir, disk.clone(), settings)?;
         if live && self.announced {
             self.announce();
         }
@@ -250,12 +258,45 @@ impl Plan {
                 out::note(&format!("rhumb: {what}"));
             }
         }));
+        let keeper = self.config.storage.graph.then(|| self.keep_graph(disk));
         let display = live.then(|| Display::start(engine.status()));
         let ended = engine.run(stopped);
+        if let Some(Some(keeper)) = keeper {
+            let finished = matches!(&ended, Ok((End::Finished | End::Limit, _)));
+            let trouble = self.graph_kept(keeper, finished);
+            // What ends the crawl itself is told alone: it is most likely the same.
+            if let (Some(trouble), true) = (trouble, ended.is_ok()) {
+                out::note(&trouble);
+            }
+        }
         if let Some(display) = display {
             display.finish();
         }
         Ok(ended)
+    }
+
+    fn keep_graph(&self, disk: Arc<dyn Disk>) -> Option<Keeper> {
+        let memory = Shares::of(self.config.crawl.memory).graph;
+        match Keeper::start(&self.dir, disk, memory) {
+            Ok(keeper) => Some(keeper),
+            Err(e) => {
+                out::note(&format!("rhumb: the link graph is not kept: {e}"));
+                None
+            }
+        }
+    }
+
+    /// Waits for the graph to be written. That it cannot be is no reason to call the crawl failed, only to say so: the log has everything.
+    fn graph_kept(&self, keeper: Keeper, finished: bool) -> Option<String> {
+        let trouble = match keeper.finish(finished) {
+            Ok(Ok(())) => return None,
+            Ok(Err(e)) => e.to_string(),
+            Err(_) => "a thread panicked; this is a fault in rhumb, please report it".to_string(),
+        };
+        let dir = out::shell(&self.dir);
+        Some(format!(
+            "rhumb: the link graph was not kept: {trouble}; it can be made from the log: rhumb graph build {dir}"
+        ))
     }
 }
 
@@ -336,6 +377,7 @@ fn apply(args: &CrawlArgs, config: &mut Config) {
     config.storage.archive &= !args.no_archive;
     config.crawl.sitemaps &= !args.no_sitemaps;
     config.storage.index &= !args.no_index;
+    config.storage.graph &= !args.no_graph;
 }
 
 /// A seed as people type it. What exists as a file or directory is meant as that.

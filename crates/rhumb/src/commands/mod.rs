@@ -7,15 +7,18 @@ mod demo;
 mod explain;
 mod export;
 mod fetch;
+mod graph;
+mod links;
 mod pdf;
 mod rebuild;
+mod serve;
 mod sim;
 mod status;
 mod tools;
 mod traps;
 mod warc;
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,6 +30,9 @@ use rhumb_store::disk::Disk;
 use crate::cli::{Cli, Command};
 use crate::{Exit, out, usage};
 
+/// What the names of a graph's files begin with.
+const GRAPH: &str = "graph/";
+
 /// Carries out what was typed.
 pub fn run(cli: Cli) -> Result<Exit> {
     let json = cli.json;
@@ -36,8 +42,11 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Status { dir, check } => status::run(&dir, check, json),
         Command::Explain { dir, url } => explain::run(&dir, &url, json),
         Command::Export(args) => export::run(&args, json),
+        Command::Links(args) => links::run(&args, json),
+        Command::Graph { command } => graph::run(&command, json),
         Command::Traps { dir, undo } => traps::run(&dir, undo, json),
         Command::Rebuild { dir } => rebuild::run(&dir, json),
+        Command::Serve(args) => serve::run(&args, json),
         Command::Robots { command } => tools::robots(&command, json),
         Command::Url { command } => tools::url(&command, json),
         Command::Parse { file, base, content_type, markdown } => {
@@ -53,6 +62,11 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Sim { command } => sim::run(&command, json),
         Command::Bench { command } => bench::run(&command, json),
     }
+}
+
+/// Nobody has heard of this page.
+pub fn unknown_page(url: &str) -> anyhow::Error {
+    usage(format!("{url} is not in the graph: it was neither fetched nor linked to"))
 }
 
 /// A file's bytes, or standard input for `-`.
@@ -88,7 +102,7 @@ fn open_crawl(dir: &Path, disk: Arc<dyn Disk>, settings: Settings) -> Result<Eng
 }
 
 /// The error, and what to do about a damaged file.
-fn with_advice(error: StoreError, dir: &Path) -> anyhow::Error {
+pub fn with_advice(error: StoreError, dir: &Path) -> anyhow::Error {
     match advice(&error, dir) {
         Some(advice) => anyhow::anyhow!("{error}; {advice}"),
         None => error.into(),
@@ -97,10 +111,21 @@ fn with_advice(error: StoreError, dir: &Path) -> anyhow::Error {
 
 /// What to do about a damaged file; nothing if the file is not what is wrong.
 fn advice(error: &StoreError, dir: &Path) -> Option<String> {
-    let (StoreError::Corrupt { file, .. } | StoreError::Version { file, .. }) = error else { return None };
+    let file = match error {
+        StoreError::Corrupt { file, .. } | StoreError::Version { file, .. } => file,
+        // A part of the graph that its list names and that is gone.
+        StoreError::Io { file, source, .. } if file.starts_with(GRAPH) && source.kind() == ErrorKind::NotFound => file,
+        _ => return None,
+    };
     let shown = out::shell(dir);
     Some(if file.starts_with("state/") || file.ends_with(".cdxj") {
         format!("it can be made anew from the log: rhumb rebuild {shown}")
+    } else if file.starts_with(GRAPH) {
+        // A graph of its own has no log that it could be made from.
+        match dir.join(crate::config::FILE).is_file() {
+            true => format!("it can be made anew from the log: rhumb graph build {shown}"),
+            false => format!("build it again with: rhumb graph build --out {shown}"),
+        }
     } else if file.starts_with("log/") {
         format!(
             "restore this file from a copy, or crawl into another directory; what is archived can still be read: rhumb warc ls {shown}"

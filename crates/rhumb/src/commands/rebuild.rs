@@ -3,44 +3,63 @@
 //! The log is read to its end before anything is touched: with a damaged one the state on disk may be all there is.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Result;
-use rhumb_store::disk::{DirLock, RealDisk};
+use rhumb_graph::code::Effort;
+use rhumb_store::disk::{DirLock, Disk, RealDisk};
 use rhumb_store::{checkpoint, verify};
 use serde_json::json;
 
 use super::{crawl_directory, open_crawl, with_advice};
 use crate::display::thousands;
+use crate::links::follow;
 use crate::{Exit, out, usage};
 
 /// Makes the state and the archive's indexes of the crawl in `dir` anew.
 pub fn run(dir: &Path, as_json: bool) -> Result<Exit> {
-    let settings = crawl_directory(dir)?.settings().map_err(|e| usage(format!("{e:#}")))?;
+    let config = crawl_directory(dir)?;
+    let keeps_graph = config.storage.graph;
+    let settings = config.settings().map_err(|e| usage(format!("{e:#}")))?;
     let _lock = DirLock::take(dir)?;
     let began = Instant::now();
     let disk = RealDisk::new(dir);
     let records = verify::log(disk.clone()).map_err(|e| with_advice(e, dir))?;
     checkpoint::discard_all(&*disk)?;
-    let mut engine = open_crawl(dir, disk, settings)?;
+    let mut engine = open_crawl(dir, disk.clone(), settings)?;
     engine.checkpoint()?;
+    let links = if keeps_graph { rebuild_graph(dir, &disk)? } else { 0 };
     let crawl = engine.crawl();
     let (pages, urls, waiting) =
         (crawl.totals.pages, crawl.sieve.len(), crawl.frontier.figures(crawl.last_alive).urls_waiting);
     let seconds = began.elapsed().as_secs_f64();
     if as_json {
         let report = json!({
-            "records": records, "pages": pages, "urls_seen": urls, "urls_waiting": waiting, "seconds": seconds,
+            "records": records, "pages": pages, "urls_seen": urls, "urls_waiting": waiting, "links": links, "seconds": seconds,
         });
         out::json(&report)?;
     } else {
         out::line(&format!("Made anew from {} records of the log, in {seconds:.1} s.", thousands(records)))?;
         out::line(&format!(
-            "{} pages, {} URLs known, {} waiting.",
+            "{} pages, {} URLs known, {} waiting; {} links.",
             thousands(pages),
             thousands(urls),
-            thousands(waiting)
+            thousands(waiting),
+            thousands(links)
         ))?;
     }
     Ok(Exit::Done)
 }
+
+/// Makes the link graph anew; the number of its links.
+fn rebuild_graph(dir: &Path, disk: &Arc<dyn Disk>) -> Result<u64> {
+    let _lock = follow::lock(dir)?;
+    rhumb_graph::store::discard(&**disk)?;
+    let mut graph = follow::open_to_write(disk.clone())?;
+    follow::build(&mut graph, disk, GRAPH_BYTES_MAX, Some(Effort::Best))?;
+    Ok(graph.arcs())
+}
+
+/// Memory for links that are not on disk yet.
+const GRAPH_BYTES_MAX: usize = 256 << 20;

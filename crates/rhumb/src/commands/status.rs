@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use rhumb_crawl::status::{self, Request, Status};
+use rhumb_graph::store as graph;
 use rhumb_store::disk::{DirLock, Disk, Overlay, RealDisk};
 use rhumb_store::{StoreError, Timestamp, verify};
 use serde_json::Value;
@@ -51,7 +52,7 @@ pub fn run(dir: &Path, check: bool, json: bool) -> Result<Exit> {
     if engine.visits_lost > 0 {
         damage.push(format!("{}; the next crawl does it", super::crawl::lost(engine.visits_lost)));
     }
-    if check || verify::bytes(&*disk)? <= CHECKED_BYTES_MAX {
+    if check || verify::bytes(&*disk)? + graph::bytes(&*disk)? <= CHECKED_BYTES_MAX {
         damage.extend(damaged(&disk)?.iter().map(|e| match advice(e, dir) {
             Some(advice) => format!("{e}; {advice}"),
             None => e.to_string(),
@@ -84,5 +85,6 @@ fn damaged(disk: &Arc<dyn Disk>) -> Result<Vec<StoreError>> {
     let mut damage: Vec<StoreError> = verify::log(disk.clone()).err().into_iter().collect();
     damage.extend(verify::state(&**disk)?);
     damage.extend(verify::archive(&**disk)?);
+    damage.extend(graph::verify(&**disk)?);
     Ok(damage)
 }

@@ -1,9 +1,10 @@
 //! What can be asked of the link graph, and the answers, the same for the command line, HTTP and the pages.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// Which links of a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// Links that lead to it.
@@ -13,7 +14,7 @@ pub enum Direction {
 }
 
 /// A part of the links of a page, in the order of the graph: by host name read backwards, then by the rest.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct LinksAnswer {
     /// The page, as the graph knows it.
     pub url: String,
@@ -29,7 +30,7 @@ pub struct LinksAnswer {
 }
 
 /// A link, seen from one of its ends.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct Link {
     /// The page at its other end.
     pub url: String,
@@ -41,7 +42,7 @@ pub struct Link {
 }
 
 /// A link as it stands on its page.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Anchor {
     /// Its text.
     pub text: String,
@@ -53,7 +54,7 @@ pub struct Anchor {
 }
 
 /// What the graph knows of one page.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct PageAnswer {
     /// The page.
     pub url: String,
@@ -76,7 +77,7 @@ pub struct PageAnswer {
 }
 
 /// A rank of one page or host.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct RankOf {
     /// The measure.
     pub measure: String,
@@ -87,7 +88,7 @@ pub struct RankOf {
 }
 
 /// The links of a host to and from other hosts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct HostAnswer {
     /// The host's name.
     pub host: String,
@@ -107,10 +108,12 @@ pub struct HostAnswer {
     pub partial: bool,
     /// Its pages with the most links from anywhere.
     pub top_pages: Vec<Scored>,
+    /// Its ranks among hosts, if they were computed.
+    pub ranks: Vec<RankOf>,
 }
 
 /// Links between two hosts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct HostLink {
     /// The other host.
     pub host: String,
@@ -119,7 +122,7 @@ pub struct HostLink {
 }
 
 /// A page with a figure.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct Scored {
     /// The page.
     pub url: String,
@@ -128,7 +131,7 @@ pub struct Scored {
 }
 
 /// Pages that are linked together with one, best first.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct CocitedAnswer {
     /// The page.
     pub url: String,
@@ -139,7 +142,7 @@ pub struct CocitedAnswer {
 }
 
 /// A page that others link to together with the one asked for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct Cocited {
     /// The page.
     pub url: String,
@@ -150,7 +153,7 @@ pub struct Cocited {
 }
 
 /// The pages around one, for a picture.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct NeighbourhoodAnswer {
     /// The page in the middle, the first of `nodes`.
     pub url: String,
@@ -163,7 +166,7 @@ pub struct NeighbourhoodAnswer {
 }
 
 /// A page of a picture.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct Neighbour {
     /// The page.
     pub url: String,
@@ -178,7 +181,7 @@ pub struct Neighbour {
 }
 
 /// The way from one page to another along links.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct PathAnswer {
     /// Where it begins.
     pub from: String,
@@ -193,7 +196,7 @@ pub struct PathAnswer {
 }
 
 /// The graph in figures.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct Overview {
     /// URLs known.
     pub urls: u64,

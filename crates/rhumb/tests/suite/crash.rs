@@ -6,6 +6,7 @@
 //! - `damage`: flipped bytes, missing files, tails that a power loss leaves.
 //! - `flips`: single bits, anywhere in the files of a crawl.
 //! - `full_disk`: a file system without space.
+//! - `graph`: the link graph on a disk that fails, and a crawl without one.
 //! - `faults`: few file descriptors, a clock that is set, a process held still.
 //!
 //! What a crawl directory says is read by [`Facts`], which insists on everything that must hold of any of them.
@@ -14,6 +15,7 @@ mod damage;
 mod faults;
 mod flips;
 mod full_disk;
+mod graph;
 mod kill;
 pub mod nth_write;
 mod signals;

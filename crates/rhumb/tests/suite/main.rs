@@ -16,6 +16,8 @@
 //! - `sitemaps`: what robots.txt names is fetched, read and followed, within bounds.
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
 //! - `export`: what other people's tools read out of an export; interrupted at any instant, refused in one line.
+//! - `links`: the link graph: right both ways, while the crawl runs, after a crash; graphs of others in and out.
+//! - `serve`: the link graph over HTTP: what was crawled is answered, the program begins and ends as it should.
 //! - `bench`: the measurements of a crawl run to their end.
 //! - `conformance`: robots.txt, URLs and pages by the standards, through the command line.
 
@@ -30,10 +32,12 @@ mod formats;
 mod held;
 mod hostile;
 mod life_of_a_url;
+mod links;
 mod polite;
 mod protocols;
 mod robots;
 mod secrets;
+mod serve;
 mod sitemaps;
 mod traps;
 mod web;

@@ -3,9 +3,11 @@
 mod crawl;
 mod export;
 mod frontier;
+mod graph;
 mod labelled;
 mod main_text;
 mod near_dups;
+mod serve;
 mod sieve;
 
 use std::path::Path;
@@ -43,6 +45,13 @@ pub fn run(command: &BenchCommand, as_json: bool) -> Result<Exit> {
         BenchCommand::NearDups { pages, pairs, memory, dir } => {
             with_directory(dir.as_deref(), |dir| near_dups::run(*pages, *pairs, memory.0 as usize, dir))?
         }
+        BenchCommand::Graph { bv, arcs, memory, orders, dir } => with_directory(dir.as_deref(), |dir| match bv {
+            Some(bv) => graph::of_bv(bv, memory.0 as usize, *orders, dir),
+            None => graph::of_arcs(*arcs, memory.0 as usize, dir),
+        })?,
+        BenchCommand::Urls { file: Some(file), .. } => graph::urls_of_file(file)?,
+        BenchCommand::Urls { file: None, hosts, pages } => graph::urls_of_web(*hosts, *pages)?,
+        BenchCommand::Serve(args) => serve::run(&args.dir, args.requests, args.connections)?,
         BenchCommand::Crawl(args) => return crawl::run(args, as_json),
         BenchCommand::CrawlOne { spec } => return crawl::run_one(spec),
     };

@@ -97,6 +97,9 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
         out::line(&format!("  is the archive sound?               rhumb warc check {shown}"))?;
         out::line(&format!("  their text and links, line by line  rhumb export {shown} --format jsonl -"))?;
     }
+    out::line(&format!("  who links to the front page?        rhumb links {shown} --to {first} --anchors"))?;
+    out::line(&format!("  the pages that matter most          rhumb graph rank {shown}"))?;
+    out::line(&format!("  walking the links in a browser      rhumb serve {shown}"))?;
     out::line(&format!("  the story of one page               rhumb explain {shown} {first}"))?;
     out::line(&format!("  the figures again                   rhumb status {shown}"))?;
     out::line(&format!("  what was learned of the traps       rhumb traps {shown}"))?;

@@ -2,18 +2,21 @@
 //!
 //! A plain run takes `RHUMB_FLIPS` (60) positions from `RHUMB_SEED` (the clock); `make flips` takes 1,000. Kinds of files take turns, so
 //! that small ones are met as often as large ones. Each flip is judged through the library, and where the
-//! library has nothing to say, and every few times anyway, through the program: `status`, then `crawl`, then `rebuild`.
+//! library has nothing to say, and every few times anyway, through the program: `status`, `links` and `graph export` where these could see it,
+//! then `crawl`, then `rebuild` or `graph build`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rhumb_store::warc;
 use serde_json::{Value, json};
 
 use super::damage::{Files, Verdict, crawls, judge};
-use super::{Dice, Facts, from_env, quick_directory, restore};
-use crate::common::{rhumb, run};
+use super::{Dice, Facts, from_env, quick_directory, restore, snapshot};
+use crate::common::{json as json_of, rhumb, run};
+use crate::links::{exported, logged};
 
 /// Settings with which the program goes on with the small crawl as quickly as the library would.
 const SETTINGS: &str = "[crawl]\nscope = \"any\"\nagent = \"rhumb-test\"\nmemory = \"1MiB\"\n\
@@ -45,6 +48,74 @@ fn with_settings(files: &Files) -> Files {
     all.insert(PathBuf::from("rhumb.toml"), sealed.into_bytes());
     all.insert(PathBuf::from("lock"), read("lock").into_bytes());
     all
+}
+
+/// The same with the link graph and its ranks.
+fn with_graph(files: &Files) -> Files {
+    let dir = quick_directory();
+    restore(files, dir.path());
+    for command in ["build", "rank"] {
+        json_of(&run(rhumb().args(["graph", command, "--json"]).arg(dir.path())), 0);
+    }
+    let mut all = files.clone();
+    all.extend(snapshot(dir.path()).into_iter().filter(|(name, _)| name.starts_with("graph")));
+    assert!(all.keys().filter(|name| name.starts_with("graph")).count() >= 7, "{:?}", all.keys());
+    all
+}
+
+/// What a sound crawl answers.
+struct Sound {
+    figures: Value,
+    links: Vec<Vec<u8>>,
+}
+
+impl Sound {
+    fn of(dir: &Path) -> Sound {
+        let figures = json_of(&run(rhumb().args(["status", "--json"]).arg(dir)), 0);
+        let links = questions(dir).into_iter().map(|mut question| {
+            let output = run(&mut question);
+            assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+            assert!(output.stdout.len() > 100);
+            output.stdout
+        });
+        Sound { figures, links: links.collect() }
+    }
+}
+
+/// What is asked of the link graph: who links to a page, what it links to, and all links.
+fn questions(dir: &Path) -> Vec<Command> {
+    let page = crawls().reference.pages.iter().next().expect("a page");
+    let mut questions: Vec<Command> = ["--to", "--from"]
+        .iter()
+        .map(|way| {
+            let mut question = rhumb();
+            question.args(["links", "--json", "--limit", "10000"]).arg(dir).args([way, page.as_str()]);
+            question
+        })
+        .collect();
+    let mut export = rhumb();
+    export.args(["graph", "export", "--format", "edges"]).arg(dir).arg("-");
+    questions.push(export);
+    questions
+}
+
+/// The link graph of a damaged crawl says what it said before, or a line that names the file and what to do about it.
+fn links_are_right_or_told(flip: &Flip, dir: &Path, sound: &Sound, tally: &mut Tally) {
+    let (what, file) = (&flip.what, flip.name.display().to_string());
+    for (question, expected) in questions(dir).iter_mut().zip(&sound.links) {
+        let output = run(question);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        match output.status.code() {
+            Some(0) => assert!(output.stdout == *expected, "{what}: another answer"),
+            Some(3) => {
+                tally.told_by_links += 1;
+                assert!(output.stdout.is_empty() && stderr.lines().count() == 1, "{what}: {stderr}");
+                assert!(stderr.contains(&file) && stderr.contains("; "), "{what}: {stderr}");
+                assert!(file.starts_with("log/") || stderr.contains("rhumb graph build "), "{what}: {stderr}");
+            }
+            other => panic!("{what}: {other:?}: {stderr}"),
+        }
+    }
 }
 
 /// What kind of file it is, by its folder and ending.
@@ -86,10 +157,12 @@ struct Tally {
     harmless: u64,
     /// Went through the program.
     by_program: u64,
+    /// Questions to the link graph that were answered with the file's name.
+    told_by_links: u64,
 }
 
 /// What the program makes of a flip; true if `status` named it.
-fn by_program(flip: &Flip, figures: &Value, tally: &mut Tally) {
+fn by_program(flip: &Flip, sound: &Sound, tally: &mut Tally) {
     let all = crawls();
     let (what, file) = (&flip.what, flip.name.display().to_string());
     let temporary = quick_directory();
@@ -118,8 +191,11 @@ fn by_program(flip: &Flip, figures: &Value, tally: &mut Tally) {
     if code != Some(3) {
         let status: Value = serde_json::from_slice(&looked.stdout).expect("JSON");
         for figure in ["pages", "urls_seen", "urls_waiting", "outcomes", "links", "requests"] {
-            assert_eq!(status[figure], figures[figure], "{what}: {figure}");
+            assert_eq!(status[figure], sound.figures[figure], "{what}: {figure}");
         }
+    }
+    if file.starts_with("graph/") || file.starts_with("log/") {
+        links_are_right_or_told(flip, dir, sound, tally);
     }
     if file == "rhumb.toml" {
         // Other settings make another crawl; whoever goes on was told.
@@ -150,6 +226,11 @@ fn by_program(flip: &Flip, figures: &Value, tally: &mut Tally) {
         // In a part of the log that no resume reads, and that `status` named.
         Err(e) => assert!(file.starts_with("log/") && code == Some(1), "{what}: {e}"),
     }
+    if file.starts_with("graph/") {
+        json_of(&run(rhumb().args(["graph", "build", "--json"]).arg(dir)), 0);
+        assert_eq!(exported(dir), logged(dir), "{what}: after `graph build`");
+        json_of(&run(rhumb().args(["status", "--json"]).arg(dir)), 0);
+    }
     if file.starts_with("state/") || file.ends_with(".cdxj") {
         let rebuilt = run(rhumb().args(["rebuild", "--json"]).arg(dir));
         assert_eq!(rebuilt.status.code(), Some(0), "{what}: {}", String::from_utf8_lossy(&rebuilt.stderr));
@@ -179,16 +260,14 @@ fn single_bits_anywhere() {
     let mut dice = Dice(seed);
     let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
     for files in [&crawls().finished, &crawls().interrupted] {
-        let files = with_settings(files);
+        let files = with_graph(&with_settings(files));
         let mut kinds: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         for name in files.iter().filter(|(_, bytes)| !bytes.is_empty()).map(|(name, _)| name) {
             kinds.entry(kind(name)).or_default().push(name.clone());
         }
-        let sound = quick_directory();
-        restore(&files, sound.path());
-        let looked = run(rhumb().args(["status", "--json"]).arg(sound.path()));
-        assert_eq!(looked.status.code(), Some(0), "{}", String::from_utf8_lossy(&looked.stderr));
-        let figures: Value = serde_json::from_slice(&looked.stdout).expect("JSON");
+        let dir = quick_directory();
+        restore(&files, dir.path());
+        let sound = Sound::of(dir.path());
         for turn in 0..flips / 2 {
             let flip = flip(&files, &kinds, turn, &mut dice);
             let tally = tallies.entry(kind(&flip.name)).or_default();
@@ -203,7 +282,7 @@ fn single_bits_anywhere() {
                 }
                 continue;
             }
-            by_program(&flip, &figures, tally);
+            by_program(&flip, &sound, tally);
             if flip.name.to_str().is_some_and(|n| n.ends_with(".warc.gz")) {
                 archive_says_the_same(&files, &flip);
             }
@@ -215,7 +294,7 @@ fn single_bits_anywhere() {
         .map(|(kind, t)| {
             let report = json!({
                 "flips": t.flips, "by_program": t.by_program, "named_by_status": t.named,
-                "not_seen_by_status": t.harmless, "errors": t.errors,
+                "not_seen_by_status": t.harmless, "errors": t.errors, "told_by_links": t.told_by_links,
             });
             (kind, report)
         })
@@ -225,5 +304,27 @@ fn single_bits_anywhere() {
     if let Ok(path) = std::env::var("RHUMB_REPORT") {
         std::fs::write(path, format!("{report:#}\n")).expect("write the report");
     }
-    assert!(tallies.len() >= 8, "kinds of files: {:?}", tallies.keys());
+    assert!(tallies.len() >= 14, "kinds of files: {:?}", tallies.keys());
+}
+
+/// The graph knows the last visit of the log by its checksum, and begins anew where that is another one: then the log has to be read, and
+/// what is wrong with it is told.
+#[test]
+fn bits_of_what_the_graph_knows_the_log_by() {
+    let files = with_graph(&with_settings(&crawls().finished));
+    let dir = quick_directory();
+    restore(&files, dir.path());
+    let sound = Sound::of(dir.path());
+    let name = files.keys().rfind(|name| name.starts_with("log")).expect("a log").clone();
+    let len = files[&name].len();
+    let mut tally = Tally::default();
+    for place in (len.saturating_sub(1500)..len).step_by(100) {
+        let mut damaged = files.clone();
+        damaged.get_mut(&name).expect("the file")[place] ^= 1;
+        let what = format!("{}: byte {place} of {len}", name.display());
+        let flip = Flip { name: name.clone(), place, damaged, what };
+        restore(&flip.damaged, dir.path());
+        links_are_right_or_told(&flip, dir.path(), &sound, &mut tally);
+    }
+    println!("{} questions answered with the file's name", tally.told_by_links);
 }

@@ -10,6 +10,7 @@
 pub mod config_target;
 pub mod dns;
 pub mod feed;
+pub mod graph;
 pub mod head;
 pub mod html;
 pub mod log;
@@ -44,6 +45,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("config", config_target::run),
     ("dns", dns::run),
     ("feed", feed::run),
+    ("graph", graph::run),
     ("head", head::run),
     ("html", html::run),
     ("log", log::run),

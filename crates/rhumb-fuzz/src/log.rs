@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use rhumb_core::handover::Batch;
-use rhumb_core::record::Record;
-use rhumb_core::visit::Entry;
+use rhumb_core::record::{Record, Skimmed, SkimmedLink};
+use rhumb_core::visit::{Entry, VisitRecord};
 use rhumb_store::codec::Malformed;
 use rhumb_store::disk::Disk;
 use rhumb_store::log::{Log, LogReader, Position, segment_name};
@@ -74,6 +74,23 @@ fn record(data: &[u8]) {
     record.put(&mut written);
     assert!(written.len() <= 2 * payload.len() + 64, "{} bytes became {}", payload.len(), written.len());
     assert_eq!(Record::take(kind, &written).as_ref(), Ok(&record));
+    if let Record::Visited(visit) = &record {
+        skim(&written, visit);
+    }
+}
+
+/// A follower of links sees what everybody sees.
+fn skim(payload: &[u8], visit: &VisitRecord) {
+    let skimmed = Skimmed::read(payload).expect("what is understood can be skimmed");
+    assert_eq!((&skimmed.url, skimmed.outcome, skimmed.title), (&visit.entry.url, visit.outcome, &*visit.title));
+    assert_eq!((skimmed.ended, skimmed.is_final_page), (visit.ended, visit.purpose.is_page() && !visit.retry));
+    let mut links = visit.links.iter();
+    let each = |link: SkimmedLink<'_>| {
+        let own = links.next().expect("no more links than there are");
+        assert_eq!((link.url, link.kind, link.rel, link.text), (own.url.as_str(), own.kind, own.rel, &*own.text));
+    };
+    skimmed.links(&mut String::new(), each).expect("links can be skimmed");
+    assert_eq!(links.count(), 0);
 }
 
 fn entry(data: &[u8]) {

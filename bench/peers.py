@@ -48,9 +48,10 @@ def commands(rhumb, python):
     crawl = [rhumb, "crawl", "--json", "--quiet", "--dir", "crawl", "--scope", "any", "--delay", "0s", "--per-ip", "0",
              "--allow-net", "127.0.0.0/8"]
     return {
-        "rhumb": crawl + ["--no-archive"],
-        "rhumb+archive": crawl + ["--config", "no-text.toml"],
-        "rhumb+text": crawl,
+        "rhumb": crawl + ["--no-archive", "--no-graph"],
+        "rhumb+archive": crawl + ["--no-graph", "--config", "no-text.toml"],
+        "rhumb+text": crawl + ["--no-graph"],
+        "rhumb+links": crawl,
         "wget2": ["wget2", "-q", "-r", "-l", "inf", "-H", "--robots=off", "--no-local-db", "--no-cookies", "--max-threads=5",
                   "-O", "/dev/null"],
         "scrapy": [python, str(Path(__file__).with_name("peer_scrapy.py"))],

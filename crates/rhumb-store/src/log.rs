@@ -246,7 +246,6 @@ pub struct LogReader {
     /// Bytes read ahead, starting at `at`.
     window: Vec<u8>,
     window_start: usize,
-    record: Vec<u8>,
 }
 
 const WINDOW_BYTES: usize = 1 << 20;
@@ -257,8 +256,7 @@ impl LogReader {
         let segments = segments(&*disk)?;
         let last_segment = segments.last().copied().unwrap_or(0);
         let at = from.max(Position::START);
-        let mut reader =
-            LogReader { disk, file: None, last_segment, at, window: Vec::new(), window_start: 0, record: Vec::new() };
+        let mut reader = LogReader { disk, file: None, last_segment, at, window: Vec::new(), window_start: 0 };
         if at.segment <= last_segment {
             reader.file = Some(reader.open_segment(at.segment)?);
         }
@@ -281,12 +279,11 @@ impl LogReader {
             let found = self.frame_at(0)?;
             match found {
                 Frame::Whole(body) => {
-                    self.record.clear();
                     let start = self.window_start + FRAME_BYTES;
-                    self.record.extend_from_slice(&self.window[start..start + body]);
                     self.window_start += FRAME_BYTES + body;
                     self.at.offset += (FRAME_BYTES + body) as u64;
-                    return Ok(Some((self.record[0], &self.record[1..])));
+                    let record = &self.window[start..start + body];
+                    return Ok(Some((record[0], &record[1..])));
                 }
                 Frame::End if self.at.segment < self.last_segment => {
                     let next = Position { segment: self.at.segment + 1, offset: HEADER_BYTES };

@@ -32,13 +32,13 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// The shares of a setting, in 32nds: 10, 7, 6, 2, 2, 1, 2, 1, 1.
+    /// The shares of a setting, in 32nds: 11, 8, 4, 2, 2, 1, 2, 1, 1.
     pub fn of(memory: Size) -> Shares {
         let part = |n: u64| (memory.0 / 32 * n) as usize;
         Shares {
-            sieve: part(10),
-            frontier: part(7),
-            pages: part(6),
+            sieve: part(11),
+            frontier: part(8),
+            pages: part(4),
             connections: part(2),
             seen: part(2),
             traps: part(1),
@@ -77,7 +77,7 @@ mod tests {
             let sum = s.sieve + s.frontier + s.pages + s.connections + s.seen + s.traps + s.graph + s.dns + s.tls;
             assert_eq!(sum as u64, memory);
         }
-        let expected = "sieve 160MiB, frontier 112MiB, pages 96MiB, idle connections 32MiB, content seen 32MiB, traps 16MiB, \
+        let expected = "sieve 176MiB, frontier 128MiB, pages 64MiB, idle connections 32MiB, content seen 32MiB, traps 16MiB, \
                         graph 32MiB, DNS 16MiB, TLS sessions 16MiB";
         assert_eq!(Shares::of(Size(512 << 20)).describe(), expected);
     }

@@ -276,7 +276,8 @@ impl Plan {
     }
 
     fn keep_graph(&self, disk: Arc<dyn Disk>) -> Option<Keeper> {
-        let memory = Shares::of(self.config.crawl.memory).graph;
+        // The other half is for writing them down.
+        let memory = Shares::of(self.config.crawl.memory).graph / 2;
         match Keeper::start(&self.dir, disk, memory) {
             Ok(keeper) => Some(keeper),
             Err(e) => {

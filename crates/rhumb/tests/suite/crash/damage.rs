@@ -55,6 +55,12 @@ fn interrupted(server: &Server, operations: u64) -> Files {
         let replays = checkpoint > Position::START && opened.crawl().position > checkpoint;
         // Of the archive too there is more than the checkpoint knows.
         let replays = replays && opened.crawl().archive_end > archived && archived.offset > 0;
+        // Not only in a file that was finished, with nothing yet in the next one.
+        let replays = replays
+            && super::archive_files(dir.path()).pop().is_some_and(|(serial, path)| {
+                let known = if serial == archived.file { archived.offset } else { 0 };
+                path.metadata().is_ok_and(|file| file.len() > known)
+            });
         if has("state/queues") > 0 && has("state/sieve") > 1 && has("log") > 1 && replays {
             return files;
         }

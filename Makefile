@@ -23,7 +23,7 @@ FUZZ_SECONDS = $(if $(filter command line,$(origin SECONDS)),$(SECONDS),600)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: .venv/installed ## install what the tests need, then run all tests, documentation examples included
+test: .venv/installed tests/browser/node_modules/installed ## install what the tests need, then run all tests, documentation examples included
 	@tests/run.sh
 
 tidy: ## only the checks of documents, crate directions, licences and the like
@@ -123,7 +123,15 @@ tools: ## install cargo-nextest, cargo-deny and, where there is a nightly toolch
 
 clean: ## remove what was built and installed here
 	cargo clean
-	rm -rf .venv .venv-bench
+	rm -rf .venv .venv-bench tests/browser/node_modules
+
+# The browser is Debian's; what drives it comes from npm. Without them the pages are not tried in a browser, which CI does not accept.
+tests/browser/node_modules/installed: tests/browser/package-lock.json
+	@{ chromium --version && npm --version; } >/dev/null 2>&1 || { echo "installing chromium, nodejs and npm (apt)"; \
+	  { apt-get update -qq && apt-get install -y -qq chromium nodejs npm; } >/dev/null 2>&1 || echo "Chromium cannot be installed"; }
+	@echo "installing playwright-core into tests/browser (npm)"
+	@if cd tests/browser && npm ci --silent --no-audit --no-fund --ignore-scripts; then touch node_modules/installed; \
+	  else echo "playwright-core cannot be installed: the search page is not tried in a browser"; fi
 
 .venv/installed: tests/requirements.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "installing python3-venv (apt)"; apt-get update -qq && apt-get install -y -qq python3-venv; }

@@ -110,7 +110,7 @@ pub enum Command {
         #[arg(long, value_name = "N")]
         undo: Option<u32>,
     },
-    /// Serve the link graph of a crawl over HTTP, finished or running: pages for people, an API for programs.
+    /// Serve text and links of a crawl over HTTP, finished or running: pages for people, an API for programs.
     #[command(after_help = serve::EXAMPLES)]
     Serve(ServeArgs),
     /// Judge URLs by a robots.txt.
@@ -328,6 +328,12 @@ pub struct DemoArgs {
     /// Seed of the synthetic web.
     #[arg(long, value_name = "N", default_value_t = 7)]
     pub seed: u64,
+    /// Serve what was crawled until Ctrl-C, even if nobody sits at a terminal.
+    #[arg(long)]
+    pub serve: bool,
+    /// End at once, without serving.
+    #[arg(long, conflicts_with = "serve")]
+    pub no_serve: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -13,6 +13,7 @@ mod files;
 mod links;
 mod memory;
 mod out;
+mod search;
 mod serve;
 mod units;
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 /// What could move the cursor, change colours, or make text read in another order than it is written.
-fn is_harmful(c: char) -> bool {
+pub fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }

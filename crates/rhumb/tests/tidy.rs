@@ -77,8 +77,10 @@ fn files() -> &'static BTreeMap<String, PathBuf> {
             for entry in fs::read_dir(&folder).expect("read a folder") {
                 let path = entry.expect("an entry").path();
                 let name = path.file_name().and_then(|n| n.to_str()).expect("a name in UTF-8").to_owned();
-                let skip = matches!(name.as_str(), "target" | ".git" | "__pycache__" | "proptest-regressions")
-                    || name.starts_with(".venv")
+                let skip = matches!(
+                    name.as_str(),
+                    "target" | ".git" | "__pycache__" | "proptest-regressions" | "node_modules"
+                ) || name.starts_with(".venv")
                     || name.ends_with(".crawl");
                 if skip || path.is_symlink() {
                     continue;

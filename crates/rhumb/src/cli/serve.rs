@@ -9,6 +9,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   rhumb serve example.org.crawl                            then open http://127.0.0.1:8080/
   rhumb serve example.org.crawl --listen 127.0.0.1:0       on any free port
+  curl 'http://127.0.0.1:8080/api/search?q=sea+charts'
   curl 'http://127.0.0.1:8080/api/links?to=https://example.org/&anchors=true'";
 
 #[derive(Debug, Args)]

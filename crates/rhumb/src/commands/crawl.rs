@@ -176,8 +176,10 @@ impl Plan {
         // Before the log is replayed, which may take its time.
         let (stop, stopped) = watch::channel(false);
         stop_on_signal(move || {
-            let _ = stop.send(true);
-            display::stopping();
+            // Nobody listens any more when the crawl is over and the program is not.
+            if stop.send(true).is_ok() {
+                display::stopping();
+            }
         })?;
         self.config.use_key();
         let text = self.config.to_file()?;

@@ -1,7 +1,7 @@
-//! `rhumb serve`: the link graph of a directory over HTTP, until interrupted.
+//! `rhumb serve`: text and links of a directory over HTTP, until interrupted.
 
 use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,26 +12,12 @@ use super::crawl::stop_on_signal;
 use crate::cli::ServeArgs;
 use crate::config::{Config, FILE};
 use crate::links::Links;
-use crate::serve::{self, App, Hosts};
+use crate::serve::{self, App, Handle, Hosts, Searched};
 use crate::{Exit, out, usage};
 
 /// Serves until Ctrl-C or SIGTERM.
 pub fn run(args: &ServeArgs, json: bool) -> Result<Exit> {
-    let normalizer = normalizer_of(&args.dir)?;
-    let links = Links::open(&args.dir)?;
-    let listener = TcpListener::bind(args.listen).map_err(|e| match e.kind() {
-        ErrorKind::AddrInUse => {
-            usage(format!("{} is taken; --listen names another address, port 0 any free one", args.listen))
-        }
-        ErrorKind::AddrNotAvailable => usage(format!("{} is no address of this machine", args.listen)),
-        ErrorKind::PermissionDenied => {
-            usage(format!("{} may not be listened on; ports from 1024 on may be", args.listen))
-        }
-        _ => anyhow::Error::from(e).context(format!("listen on {}", args.listen)),
-    })?;
-    let address = listener.local_addr().context("listen")?;
-    let app = App::new(Arc::new(links), normalizer, Hosts::new(address, &args.allow_host));
-    let server = serve::start(app, listener)?;
+    let server = start(&args.dir, args.listen, &args.allow_host)?;
     stop_on_signal(server.stopper())?;
     let url = format!("http://{}/", server.address);
     // Whoever started this may have stopped reading; it serves all the same.
@@ -45,6 +31,28 @@ pub fn run(args: &ServeArgs, json: bool) -> Result<Exit> {
     }
     server.wait();
     Ok(Exit::Done)
+}
+
+/// Begins to serve a directory, text and links, to whoever can reach `listen` and names loopback or one of `allow_host`.
+pub fn start(dir: &Path, listen: SocketAddr, allow_host: &[String]) -> Result<Handle> {
+    let normalizer = normalizer_of(dir)?;
+    let links = Links::open(dir)?;
+    let search = searched_of(dir)?;
+    let listener = TcpListener::bind(listen).map_err(|e| match e.kind() {
+        ErrorKind::AddrInUse => {
+            usage(format!("{listen} is taken; --listen names another address, port 0 any free one"))
+        }
+        ErrorKind::AddrNotAvailable => usage(format!("{listen} is no address of this machine")),
+        ErrorKind::PermissionDenied => usage(format!("{listen} may not be listened on; ports from 1024 on may be")),
+        _ => anyhow::Error::from(e).context(format!("listen on {listen}")),
+    })?;
+    let hosts = Hosts::new(listener.local_addr().context("listen")?, allow_host);
+    serve::start(App::new(Arc::new(links), normalizer, hosts).searching(search), listener)
+}
+
+/// The text index of a directory, if it has one.
+fn searched_of(_dir: &Path) -> Result<Option<Arc<dyn Searched>>> {
+    Ok(None)
 }
 
 /// URLs are brought into the form that this crawl had them in; other graphs have the usual one.

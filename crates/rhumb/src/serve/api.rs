@@ -1,4 +1,5 @@
-//! `/api/…`: questions by URL, answers in JSON, as the types of [`crate::links::answer`] have them.
+//! `/api/…`: questions by URL, answers in JSON, as the types of [`crate::links::answer`] and
+//! [`crate::search::answer`] have them.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -9,10 +10,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::query::{Query, Shared, Trouble};
+use super::searched::completed;
 use crate::links::answer::{
     CocitedAnswer, Direction, HostAnswer, LinksAnswer, NeighbourhoodAnswer, Overview, PageAnswer, PathAnswer,
 };
 use crate::out;
+use crate::search::answer::{SearchAnswer, SearchAsk};
 
 /// Links in one answer.
 const LINKS_MAX: usize = 1_000;
@@ -26,6 +29,12 @@ const NODES: usize = 60;
 /// URLs suggested.
 const SUGGESTED_MAX: usize = 50;
 const SUGGESTED: usize = 10;
+/// Results of a search in one answer, and how far behind the first they may begin.
+const RESULTS_MAX: usize = 100;
+const RESULTS: usize = 10;
+pub const OFFSET_MAX: usize = 1_000;
+/// Completions of a query.
+const COMPLETED: usize = 8;
 
 /// Why there is no answer.
 #[derive(Debug, Serialize, ToSchema)]
@@ -40,6 +49,9 @@ pub struct SuggestAnswer {
     /// The URLs, likeliest first.
     pub urls: Vec<String>,
 }
+
+/// A query in the making, and queries that begin so, likeliest first: a list of two, as OpenSearch has suggestions.
+type CompleteAnswer = (String, Vec<String>);
 
 /// That the server runs.
 #[derive(Debug, Serialize, ToSchema)]
@@ -71,6 +83,59 @@ type Answer = Result<Response, Trouble>;
 
 fn answer(value: &impl Serialize) -> Answer {
     Ok(json(StatusCode::OK, value))
+}
+
+/// Pages whose text answers a query.
+#[utoipa::path(
+    get, path = "/api/search",
+    params(
+        ("q" = String, Query, description = "The query: words, \"phrases\", `+must`, `-not`, `site:`, `intitle:`, `inurl:`, `lang:`, `type:`, `after:`, `before:`, `link:`, `prefix*`."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "So many results at most; 10 if it is not given."),
+        ("offset" = Option<u32>, Query, minimum = 0, maximum = 1000, description = "So many results are passed over first; 0 if it is not given."),
+        ("fresh" = Option<bool>, Query, description = "Newer pages come sooner; `false` if it is not given."),
+        ("ungrouped" = Option<bool>, Query, description = "A host may have more than two results; `false` if it is not given."),
+        ("explain" = Option<bool>, Query, description = "Each result tells how its score came about; `false` if it is not given."),
+    ),
+    responses(
+        (status = 200, description = "The results, best first", body = SearchAnswer),
+        (status = 400, description = "A parameter is missing or wrong", body = ErrorAnswer),
+        (status = 404, description = "There is no text index", body = ErrorAnswer),
+        (status = 503, description = "Too much is being asked at once", body = ErrorAnswer),
+    ),
+)]
+pub async fn search(State(app): Shared, uri: Uri) -> Answer {
+    let query = Query::of(&uri, &["q", "limit", "offset", "fresh", "ungrouped", "explain"])?;
+    let ask = SearchAsk {
+        limit: query.number("limit", RESULTS, RESULTS_MAX)?,
+        offset: query.within("offset", 0, 0..=OFFSET_MAX)?,
+        fresh: query.flag("fresh")?,
+        ungrouped: query.flag("ungrouped")?,
+        explain: query.flag("explain")?,
+        query: query.need("q")?.to_string(),
+    };
+    answer(&app.search(move |_, search| Ok(search.search(&ask)?)).await?)
+}
+
+/// Queries that begin so, for a search field: the last word is completed.
+#[utoipa::path(
+    get, path = "/api/complete",
+    params(("q" = String, Query, description = "What was typed so far.")),
+    responses(
+        (status = 200, description = "What was typed, and its completions", body = (String, Vec<String>)),
+        (status = 400, description = "A parameter is missing or wrong", body = ErrorAnswer),
+        (status = 404, description = "There is no text index", body = ErrorAnswer),
+        (status = 503, description = "Too much is being asked at once", body = ErrorAnswer),
+    ),
+)]
+pub async fn complete(State(app): Shared, uri: Uri) -> Answer {
+    let query = Query::of(&uri, &["q"])?;
+    // As it was typed: behind a space there is no word to complete, and browsers compare it with what they sent.
+    let typed = query.typed("q").to_string();
+    let found = app.search(move |_, search| {
+        let queries = completed(search, &typed, COMPLETED)?;
+        Ok::<CompleteAnswer, Trouble>((typed, queries))
+    });
+    answer(&found.await?)
 }
 
 /// Links that lead to a page or from it.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use rhumb_core::url::Normalizer;
 
+use super::fake_index::FakeIndex;
 use super::{App, Asked, Hosts};
 use crate::links::answer::{
     Anchor, Cocited, CocitedAnswer, Direction, HostAnswer, HostLink, Link, LinksAnswer, Neighbour, NeighbourhoodAnswer,
@@ -36,11 +37,16 @@ pub struct Fake {
 
 /// What the server serves in tests.
 pub fn app() -> App {
+    without_index().searching(Some(Arc::new(FakeIndex::new())))
+}
+
+/// The same graph, with nothing to search in.
+pub fn without_index() -> App {
     let listen = ([127, 0, 0, 1], 0).into();
     App::new(Arc::new(Fake::new()), Normalizer::default(), Hosts::new(listen, &["graph.example".to_string()]))
 }
 
-fn host_of(url: &str) -> String {
+pub fn host_of(url: &str) -> String {
     url.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default().to_string()
 }
 

@@ -3,19 +3,39 @@
 //! A browser sends requests to loopback for any page that asks it to. Such a page must not read the answers: nothing is said
 //! about other origins (no CORS), and the Host header must be one of ours, because a name that points elsewhere first and to
 //! loopback later (DNS rebinding) would make the stranger's origin the same as ours.
+//!
+//! One policy is for all answers but two: the page about an archived copy may hold a frame of ours, and the copy itself, which
+//! is a stranger's markup, may be in it, be laid out, and do nothing ([`Policy`]).
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderValue, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS, X_DNS_PREFETCH_CONTROL,
 };
-use http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, Method, Response, StatusCode, Uri};
 
 /// A longer request target is refused; URLs themselves have at most 4 KiB.
 pub const TARGET_BYTES_MAX: usize = 16 << 10;
 
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+/// What a browser may do with an answer. Who answers says so in the answer's extensions; who says nothing gets the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// Our own files, and nobody may frame it.
+    #[default]
+    Usual,
+    /// The same, and frames of our own.
+    Framing,
+    /// Nothing runs, nothing is loaded, nothing is sent, wherever it stands; only we may frame it.
+    Inert,
+}
+
+const USUAL: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+const FRAMING: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                       base-uri 'none'; form-action 'self'; frame-ancestors 'none'; frame-src 'self'";
+const INERT: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
+                     form-action 'none'; frame-ancestors 'self'";
 
 /// The names and addresses that we answer to.
 #[derive(Clone, Debug)]
@@ -89,13 +109,29 @@ pub fn judge(hosts: &Hosts, method: &Method, uri: &Uri, headers: &HeaderMap) -> 
 }
 
 /// Puts the headers on an answer that all answers have.
-pub fn dress(status: StatusCode, headers: &mut HeaderMap) {
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+pub fn dress<B>(response: &mut Response<B>) {
+    let policy = response.extensions().get::<Policy>().copied().unwrap_or_default();
+    let (status, headers) = (response.status(), response.headers_mut());
+    let text = match policy {
+        Policy::Usual => USUAL,
+        Policy::Framing => FRAMING,
+        Policy::Inert => INERT,
+    };
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(text));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    // The pages are full of links; nobody is to learn of them before one is followed.
+    headers.insert(X_DNS_PREFETCH_CONTROL, HeaderValue::from_static("off"));
     // For browsers that would let a stranger's page embed an answer, if not read it.
     headers.insert(HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin"));
-    headers.insert(HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin"));
+    match policy {
+        // Its sandbox is an origin of its own, which this header would have browsers refuse altogether.
+        Policy::Inert => drop(headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("inline"))),
+        _ => drop(
+            headers
+                .insert(HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
+        ),
+    }
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     if status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));

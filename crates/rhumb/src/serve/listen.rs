@@ -87,12 +87,13 @@ pub fn start(app: App, listener: TcpListener) -> Result<Handle> {
     let app = Arc::new(app);
     let (stop, stopped) = watch::channel(false);
     let (keeping_up, ended) = mpsc::channel::<()>();
-    let asked = app.asked.clone();
+    let (asked, search) = (app.asked.clone(), app.search.clone());
     let keep_up = move || {
         let mut said = String::new();
         while ended.recv_timeout(KEEP_UP_EVERY) == Err(RecvTimeoutError::Timeout) {
             // Answers stay as they are; the same trouble is told once, not three times a second.
-            if let Err(e) = asked.keep_up() {
+            let kept_up = asked.keep_up().and_then(|()| search.as_ref().map_or(Ok(()), |search| search.keep_up()));
+            if let Err(e) = kept_up {
                 let text = format!("{e:#}");
                 if text != said {
                     tracing::warn!(error = text, "the log could not be followed");
@@ -103,7 +104,7 @@ pub fn start(app: App, listener: TcpListener) -> Result<Handle> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(super::SLOW_MAX)
+        .max_blocking_threads(super::SLOW_MAX + super::SEARCHES_MAX)
         .build()
         .context("start the runtime")?;
     let serve = move || {
@@ -198,7 +199,7 @@ impl Service<Request<Incoming>> for Guarded {
                 Ok(answer) => answer.await?,
                 Err(refused) => api::error(refused.status, refused.why),
             };
-            guard::dress(response.status(), response.headers_mut());
+            guard::dress(&mut response);
             Ok(response)
         })
     }

@@ -11,10 +11,12 @@ use super::api;
 #[derive(OpenApi)]
 #[openapi(
     info(
-        title = "rhumb: the link graph",
-        description = "Which URLs link to this one, and which does it link to. Only GET; answers are JSON, errors {\"error\": \"…\"}."
+        title = "rhumb: text and links of a crawl",
+        description = "Which pages say this, which URLs link to this one, and which does it link to. Only GET; answers are JSON, errors {\"error\": \"…\"}."
     ),
     paths(
+        api::search,
+        api::complete,
         api::links,
         api::page,
         api::host,

@@ -1,14 +1,20 @@
 //! How a question is read from the address of a request, and what can be wrong with it.
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::Result;
 use http::{StatusCode, Uri};
 
-use super::App;
+use super::{App, Searched};
 use crate::Usage;
 use crate::links::answer::HostAnswer;
+use crate::search::answer::Cached;
+
+/// What to do where there is nothing to search in.
+pub const NO_INDEX: &str =
+    "there is no text index here: a crawl keeps one unless --no-index is given, and rhumb rebuild makes it anew";
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -17,6 +23,10 @@ pub enum Trouble {
     Wrong(String),
     /// The graph does not know that; 404.
     Unknown(String),
+    /// There is no text index; 404.
+    NoIndex,
+    /// There is no copy of that page; 404.
+    NoCopy(String),
     /// Too much is being asked already; 503.
     Busy,
     /// We failed; 500.
@@ -28,7 +38,7 @@ impl Trouble {
     pub fn status(&self) -> StatusCode {
         match self {
             Trouble::Wrong(_) => StatusCode::BAD_REQUEST,
-            Trouble::Unknown(_) => StatusCode::NOT_FOUND,
+            Trouble::Unknown(_) | Trouble::NoIndex | Trouble::NoCopy(_) => StatusCode::NOT_FOUND,
             Trouble::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Trouble::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -37,9 +47,10 @@ impl Trouble {
     /// The sentence that says so. What failed inside is for the log.
     pub fn text(&self) -> &str {
         match self {
-            Trouble::Wrong(text) | Trouble::Unknown(text) => text,
+            Trouble::Wrong(text) | Trouble::Unknown(text) | Trouble::NoCopy(text) => text,
+            Trouble::NoIndex => NO_INDEX,
             Trouble::Busy => "too much is being asked at once; try again in a moment",
-            Trouble::Failed => "the graph could not be read; the server's log says why",
+            Trouble::Failed => "what was crawled could not be read; the server's log says why",
         }
     }
 }
@@ -85,6 +96,11 @@ impl Query {
         self.0.iter().find(|(n, _)| n == name).map(|(_, v)| v.trim()).filter(|v| !v.is_empty())
     }
 
+    /// A parameter as it was typed, spaces around it included.
+    pub fn typed(&self, name: &str) -> &str {
+        self.0.iter().find(|(n, _)| n == name).map_or("", |(_, v)| v)
+    }
+
     /// A parameter that must be there.
     pub fn need(&self, name: &str) -> Result<&str, Trouble> {
         self.get(name).ok_or_else(|| Trouble::Wrong(format!("the parameter {name} is missing")))
@@ -92,10 +108,15 @@ impl Query {
 
     /// A number from 1 to `max`.
     pub fn number(&self, name: &str, default: usize, max: usize) -> Result<usize, Trouble> {
+        self.within(name, default, 1..=max)
+    }
+
+    /// A number of this range.
+    pub fn within(&self, name: &str, default: usize, range: RangeInclusive<usize>) -> Result<usize, Trouble> {
         let Some(text) = self.get(name) else { return Ok(default) };
         match usize::from_str(text) {
-            Ok(n) if (1..=max).contains(&n) => Ok(n),
-            _ => Err(Trouble::Wrong(format!("{name} is a number from 1 to {max}"))),
+            Ok(n) if range.contains(&n) => Ok(n),
+            _ => Err(Trouble::Wrong(format!("{name} is a number from {} to {}", range.start(), range.end()))),
         }
     }
 
@@ -129,6 +150,17 @@ impl App {
         }
         add(text.to_string());
         meant
+    }
+
+    /// The first copy of a page meant by `text`.
+    pub fn copy(&self, search: &dyn Searched, text: &str) -> Result<Cached, Trouble> {
+        for url in self.meant_by(text) {
+            if let Some(copy) = search.cached(&url)? {
+                return Ok(copy);
+            }
+        }
+        let why = "it was not archived, or its site asks that no copy be shown";
+        Err(Trouble::NoCopy(format!("there is no copy of {}: {why}", shown(text))))
     }
 
     /// Asks about the first URL meant by `text` that the graph knows.
@@ -167,7 +199,7 @@ impl App {
 }
 
 /// What was asked for, for a message: quoted, and no longer than people read.
-fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let mut short: String = text.chars().take(200).collect();
     if short.len() < text.len() {
         short.push('…');

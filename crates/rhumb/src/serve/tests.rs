@@ -1,4 +1,6 @@
-//! The server over real sockets, with a graph that is known by heart.
+//! The server over real sockets, with a graph that is known by heart; with a text index in [`search`].
+
+mod search;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -13,6 +15,11 @@ use super::start;
 
 fn serve() -> Handle {
     start(fake::app(), TcpListener::bind("127.0.0.1:0").expect("listen")).expect("serve")
+}
+
+/// The same without a text index.
+fn serve_graph() -> Handle {
+    start(fake::without_index(), TcpListener::bind("127.0.0.1:0").expect("listen")).expect("serve")
 }
 
 /// An answer as it came: status, headers with names in lower case, body.
@@ -175,6 +182,7 @@ fn text_of_strangers_stays_text() {
     let evil = query(EVIL);
     for target in [
         "/".to_string(),
+        "/graph".to_string(),
         format!("/page?url={}", query(HUB)),
         format!("/page?url={}", query(HOSTILE)),
         format!("/page?url={}", query(SCRIPT)),
@@ -268,7 +276,7 @@ fn pages_are_found_by_what_is_typed() {
     check("/find?q=docs.example.org/guide/", 303, Some("/page?url=https%3A%2F%2Fdocs.example.org%2Fguide%2F"));
     check("/find?q=docs.example.org", 303, Some("/host?host=docs.example.org"));
     check("/find?q=guide", 200, None);
-    check("/find?q=", 303, Some("/"));
+    check("/find?q=", 303, Some("/graph"));
     check("/find?q=zzzz", 404, None);
     check("/page?url=unknown.example", 404, None);
     check("/page", 400, None);
@@ -289,6 +297,8 @@ fn the_description_is_of_what_there_is() {
     let paths = document["paths"].as_object().expect("paths");
     let hub = query(HUB);
     let samples = [
+        ("/api/search", "?q=sea+chart&explain=true".to_string()),
+        ("/api/complete", "?q=sea".to_string()),
         ("/api/links", format!("?to={hub}&anchors=true&limit=3")),
         ("/api/page", format!("?url={hub}")),
         ("/api/host", "?host=docs.example.org".to_string()),
@@ -300,8 +310,16 @@ fn the_description_is_of_what_there_is() {
         ("/healthz", String::new()),
     ];
     assert_eq!(paths.len(), samples.len(), "every path has a sample: {:?}", paths.keys());
+    let page = include_str!("../../../../docs/api.md");
     for (path, question) in samples {
         let operation = &paths[path]["get"];
+        // The page for people has a line for it, with all its parameters.
+        let line =
+            page.lines().find(|line| line.starts_with(&format!("| `{path}` |"))).unwrap_or_else(|| panic!("{path}"));
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            let name = format!("`{}`", parameter["name"].as_str().expect("a name"));
+            assert!(line.contains(&name), "docs/api.md does not name {name} of {path}");
+        }
         let answer = get(&server, &format!("{path}{question}"));
         assert_eq!(answer.status, 200, "{path}");
         let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
@@ -339,6 +357,12 @@ fn is_described(document: &Value, schema: &Value, value: &Value, at: &str) {
     for (name, field) in value.as_object().into_iter().flatten() {
         let described = schema["properties"].get(name).unwrap_or_else(|| panic!("{at}: {name} is not described"));
         is_described(document, described, field, &format!("{at}/{name}"));
+    }
+    // Lists whose items are each of their own kind, or all of one.
+    for (item, of_its_own) in
+        value.as_array().into_iter().flatten().zip(schema["prefixItems"].as_array().into_iter().flatten())
+    {
+        is_described(document, of_its_own, item, &format!("{at}[]"));
     }
     for item in value.as_array().into_iter().flatten() {
         if schema["items"].is_object() {

@@ -732,7 +732,8 @@ fn the_demo_names_commands_that_work() {
     let bin = Path::new(env!("CARGO_BIN_EXE_rhumb")).parent().expect("a directory");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let mut tried = 0;
-    for line in out.lines().skip_while(|l| !l.contains("what to try next")).skip(1) {
+    let commands = out.lines().skip_while(|l| !l.contains("what to try next")).skip(1);
+    for line in commands.take_while(|line| !line.trim().is_empty()) {
         let command = line.trim().split_once("  ").map(|(_, command)| command.trim()).expect(line);
         // Those that would serve or leave this machine are not for a test.
         if command.contains("example.org") || command.contains("rhumb serve") || command.contains("sim serve") {

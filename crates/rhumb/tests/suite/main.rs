@@ -17,11 +17,13 @@
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
 //! - `export`: what other people's tools read out of an export; interrupted at any instant, refused in one line.
 //! - `links`: the link graph: right both ways, while the crawl runs, after a crash; graphs of others in and out.
+//! - `browser`: the search page as a person with a browser has it.
 //! - `serve`: the link graph over HTTP: what was crawled is answered, the program begins and ends as it should.
 //! - `bench`: the measurements of a crawl run to their end.
 //! - `conformance`: robots.txt, URLs and pages by the standards, through the command line.
 
 mod bench;
+mod browser;
 mod cli;
 mod common;
 mod conformance;

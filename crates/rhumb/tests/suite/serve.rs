@@ -12,13 +12,13 @@ use serde_json::Value;
 use crate::common::{Place, crawl, json, rhumb, run, serve};
 
 /// The program, serving.
-struct Served {
+pub struct Served {
     child: Child,
-    address: SocketAddr,
+    pub address: SocketAddr,
 }
 
 impl Served {
-    fn start(dir: &Path) -> Served {
+    pub fn start(dir: &Path) -> Served {
         let mut command = rhumb();
         command.args(["serve", "--json", "--listen", "127.0.0.1:0"]).arg(dir);
         let mut child = command.spawn().expect("start the program");
@@ -31,7 +31,7 @@ impl Served {
     }
 
     /// Status and body.
-    fn get(&self, target: &str) -> (u16, String) {
+    pub fn get(&self, target: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address).expect("connect");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
         write!(stream, "GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("ask");
@@ -72,7 +72,7 @@ fn query(pairs: &[(&str, &str)]) -> String {
     url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
-fn page(body: &str) -> Reply {
+pub fn page(body: &str) -> Reply {
     Reply::new(200, "text/html; charset=utf-8", body)
 }
 
@@ -150,7 +150,7 @@ fn what_was_crawled_is_answered() {
     assert_eq!(served.ask("page", &[("url", "https://unknown.example/")]).0, 404);
 
     for (target, holds) in [
-        ("/".to_string(), "Pages fetched"),
+        ("/graph".to_string(), "Pages fetched"),
         (format!("/page?{}", query(&[("url", &home)])), "&lt;img src=x onerror=alert(1)&gt;"),
         (format!("/page?{}", query(&[("url", &a)])), "&lt;script&gt;alert(1)&lt;/script&gt;"),
         (format!("/host?{}", query(&[("host", host)])), "Links inside"),
@@ -183,7 +183,7 @@ fn a_browser_finds_nothing_to_complain_about() {
     json(&run(&mut crawl(&server, &place.dir, &[&home, "--delay", "10ms"])), 0);
     let served = Served::start(&place.dir);
     let profile = place.file("browser", "").with_extension("profile");
-    for target in ["/".to_string(), format!("/page?{}", query(&[("url", &home)])), "/path".to_string()] {
+    for target in ["/graph".to_string(), format!("/page?{}", query(&[("url", &home)])), "/path".to_string()] {
         let mut command = Command::new(browser);
         command.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]);
         command.arg(format!("--user-data-dir={}", profile.display())).arg("--virtual-time-budget=2000");

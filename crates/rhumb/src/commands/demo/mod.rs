@@ -1,6 +1,8 @@
-//! `rhumb demo`: a built-in web on loopback, hostile hosts included, crawled at a demo's pace, and what came out of it.
+//! `rhumb demo`: a built-in web on loopback, hostile hosts included, crawled at a demo's pace, and what came out of it;
+//! then a page to search it with ([`search`]).
 
 mod hostile;
+mod search;
 
 use std::path::PathBuf;
 
@@ -75,13 +77,17 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
         }
     }
     let plan = Plan::new(dir.clone(), config, seeds);
-    let (_, status) = plan.carry_out(!as_json)?;
+    let (end, status) = plan.carry_out(!as_json)?;
     let rows = hostile::rows(&dir, &foes)?;
     if as_json {
         let mut all = serde_json::to_value(&status)?;
         all["hostile"] = serde_json::to_value(&rows)?;
+        let server = search::start(args, &dir, end)?;
+        if let Some(server) = &server {
+            all["search"] = search::check(server, &first)?;
+        }
         out::json(&all)?;
-        return Ok(Exit::Done);
+        return search::stay(args, server);
     }
     let shown = out::shell(&dir);
     out::line(&display::summary(&Figures::of(&status)?))?;
@@ -99,13 +105,18 @@ pub fn run(args: &DemoArgs, as_json: bool) -> Result<Exit> {
     }
     out::line(&format!("  who links to the front page?        rhumb links {shown} --to {first} --anchors"))?;
     out::line(&format!("  the pages that matter most          rhumb graph rank {shown}"))?;
-    out::line(&format!("  walking the links in a browser      rhumb serve {shown}"))?;
+    out::line(&format!("  searching and walking in a browser  rhumb serve {shown}"))?;
     out::line(&format!("  the story of one page               rhumb explain {shown} {first}"))?;
     out::line(&format!("  the figures again                   rhumb status {shown}"))?;
     out::line(&format!("  what was learned of the traps       rhumb traps {shown}"))?;
     out::line("  a web of your own to crawl          rhumb sim serve --hosts 100 --pages 50 --dns 127.0.0.1:5353")?;
     out::line("  a real site, politely               rhumb crawl https://example.org/ --limit 100")?;
-    Ok(Exit::Done)
+    let server = search::start(args, &dir, end)?;
+    if let Some(server) = &server {
+        let found = search::check(server, &first)?;
+        out::line(&search::told(&found, search::stays(args)))?;
+    }
+    search::stay(args, server)
 }
 
 /// Short patience, so that hosts that never answer are done with in seconds.

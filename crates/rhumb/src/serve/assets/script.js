@@ -1,8 +1,9 @@
-// Everything works without this file. It suggests URLs while one is typed, lights up what hangs together in the picture, and
-// keeps the figures fresh while the crawl runs. Text goes into the page as text, never as markup.
+// Everything works without this file. It completes what is typed, walks through results by keys, lights up what hangs together in
+// the picture, and keeps the figures fresh while the crawl runs. Text goes into the page as text, never as markup.
 "use strict";
 
-// Suggestions: a combobox as the ARIA practices describe it, on every field that asks for it.
+// Suggestions: a combobox as the ARIA practices describe it, on every field that names whom to ask. A URL is taken as a whole; of a
+// query the last word is completed, so that Tab takes it and the next word can follow.
 for (const [number, field] of document.querySelectorAll("[data-suggest]").entries()) {
   const list = document.createElement("ul");
   list.className = "suggest";
@@ -15,6 +16,7 @@ for (const [number, field] of document.querySelectorAll("[data-suggest]").entrie
   field.setAttribute("aria-autocomplete", "list");
   field.setAttribute("aria-controls", list.id);
   field.setAttribute("aria-expanded", "false");
+  const place = field.dataset.suggest, is_query = "query" in field.dataset;
   let timer, asked = "", chosen = -1;
 
   const close = () => {
@@ -25,10 +27,10 @@ for (const [number, field] of document.querySelectorAll("[data-suggest]").entrie
     field.setAttribute("aria-expanded", "false");
     field.removeAttribute("aria-activedescendant");
   };
-  const take = (item) => {
-    field.value = item.textContent;
+  const take = (item, go = true) => {
+    field.value = item.textContent + (go ? "" : " ");
     close();
-    if (field.form.getAttribute("role") === "search") field.form.submit();
+    if (go && field.form.getAttribute("role") === "search") field.form.requestSubmit();
   };
   const choose = (next) => {
     const items = [...list.children];
@@ -37,44 +39,82 @@ for (const [number, field] of document.querySelectorAll("[data-suggest]").entrie
     field.setAttribute("aria-activedescendant", items[chosen].id);
     items[chosen].scrollIntoView({ block: "nearest" });
   };
-  const show = (urls) => {
-    list.replaceChildren(...urls.map((url, at) => {
+  const show = (texts) => {
+    list.replaceChildren(...texts.map((text, at) => {
       const item = document.createElement("li");
       item.id = list.id + "-" + at;
-      item.dir = "ltr";
+      item.dir = is_query ? "auto" : "ltr";
       item.setAttribute("role", "option");
       item.setAttribute("aria-selected", "false");
-      item.textContent = url;
+      item.textContent = text;
       item.addEventListener("mousedown", (event) => { event.preventDefault(); take(item); });
       return item;
     }));
     chosen = -1;
-    list.hidden = urls.length === 0;
+    list.hidden = texts.length === 0;
     field.setAttribute("aria-expanded", String(!list.hidden));
   };
 
   field.addEventListener("input", () => {
     clearTimeout(timer);
-    const text = field.value.trim();
-    if (text.length < 2) return close();
+    const text = is_query ? field.value.trimStart() : field.value.trim();
+    if (text.length < 2 || text !== text.trimEnd()) return close();
     asked = text;
     timer = setTimeout(async () => {
       try {
-        const answer = await fetch("/api/suggest?limit=8&q=" + encodeURIComponent(text));
-        if (answer.ok && asked === text) show((await answer.json()).urls);
+        const answer = await fetch(place + (is_query ? "?q=" : "?limit=8&q=") + encodeURIComponent(text));
+        if (!answer.ok) return;
+        const found = await answer.json();
+        if (asked === text) show(is_query ? found[1] : found.urls);
       } catch { close(); }
     }, 120);
   });
   field.addEventListener("keydown", (event) => {
-    if (list.hidden) return;
+    if (list.hidden || event.isComposing) return;
     if (event.key === "ArrowDown") choose(chosen + 1);
     else if (event.key === "ArrowUp") choose(chosen < 0 ? list.children.length - 1 : chosen - 1);
     else if (event.key === "Enter" && chosen >= 0) take(list.children[chosen]);
+    else if (event.key === "Tab" && chosen >= 0 && !event.shiftKey) take(list.children[chosen], false);
     else if (event.key === "Escape") close();
     else return;
     event.preventDefault();
+    event.stopPropagation();
   });
   field.addEventListener("blur", close);
+}
+
+// Keys: / to the field, Escape out of it, j and k or the arrows from result to result, n and p from page to page.
+{
+  const field = document.querySelector("[data-query]") ?? document.querySelector("header [data-suggest]");
+  const results = [...document.querySelectorAll(".results h2 a")];
+  const at = () => results.findIndex((link) => link.closest("li").contains(document.activeElement));
+  const go = (next) => {
+    if (next < 0) field?.focus();
+    else if (next < results.length) {
+      results[next].focus({ preventScroll: true });
+      results[next].closest("li").scrollIntoView({ block: "nearest" });
+    }
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    const { key } = event, here = document.activeElement;
+    if (here === field && key === "Escape") field.blur();
+    else if (here === field && key === "ArrowDown" && results.length > 0) go(0);
+    else if (here?.closest("input, textarea, select, [contenteditable]")) return;
+    else if (key === "/" && field) {
+      field.focus();
+      field.select();
+    } else if (key === "j" && results.length > 0) go(at() + 1);
+    else if (key === "k" && results.length > 0) go(Math.max(at() - 1, 0));
+    else if (key === "ArrowDown" && results.length > 0 && (here === document.body || at() >= 0)) go(at() + 1);
+    else if (key === "ArrowUp" && at() >= 0) go(at() - 1);
+    else if (key === "n" || key === "p") {
+      const link = document.querySelector(`.pager a[rel="${key === "n" ? "next" : "prev"}"]`);
+      if (!link) return;
+      link.click();
+    } else return;
+    event.preventDefault();
+  });
 }
 
 // The picture: the page under the pointer or with the focus, its links, and the pages at their other ends.

@@ -5,14 +5,14 @@ use http::StatusCode;
 use maud::{Markup, html};
 
 use super::parts::{bar, counted, figure, figures, host_name, host_of, outside, walk};
-use super::{Here, frame, respond};
+use super::{Field, Here, Site, frame, respond};
 use crate::links::answer::{HostAnswer, HostLink};
 
 /// Hosts and pages on one page.
 pub const LISTED: usize = 50;
 
 /// The page for this host.
-pub fn render(answer: &HostAnswer) -> Response {
+pub fn render(site: Site, answer: &HostAnswer) -> Response {
     let HostAnswer { host, domain, .. } = answer;
     let most = answer.top_pages.iter().map(|page| page.score).fold(0.0, f64::max);
     let main = html! {
@@ -55,7 +55,7 @@ pub fn render(answer: &HostAnswer) -> Response {
             }
         }
     };
-    respond(StatusCode::OK, frame(host, Here::Elsewhere, host, &main))
+    respond(StatusCode::OK, frame(site, host, Here::Elsewhere, Field::Url(host), &main))
 }
 
 fn hosts(all: &[HostLink], none: &str) -> Markup {

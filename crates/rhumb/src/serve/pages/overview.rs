@@ -1,15 +1,15 @@
-//! The first page: how large the graph is, and where to begin.
+//! The graph as a whole: how large it is, and where to begin.
 
 use axum::response::Response;
 use http::StatusCode;
 use maud::html;
 
 use super::parts::{bar, figure, figures, outside, walk};
-use super::{Here, frame, respond};
+use super::{Field, Here, Site, frame, respond};
 use crate::links::answer::Overview;
 
 /// The page for these figures.
-pub fn render(overview: &Overview) -> Response {
+pub fn render(site: Site, overview: &Overview) -> Response {
     let by = match overview.top_by.as_str() {
         "links_in" => "links in",
         "pagerank" => "PageRank",
@@ -46,5 +46,5 @@ pub fn render(overview: &Overview) -> Response {
             }
         }
     };
-    respond(StatusCode::OK, frame("The link graph", Here::Overview, "", &main))
+    respond(StatusCode::OK, frame(site, "The link graph", Here::Overview, Field::Url(""), &main))
 }

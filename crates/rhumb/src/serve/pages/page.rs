@@ -5,7 +5,7 @@ use http::StatusCode;
 use maud::{Markup, html};
 
 use super::parts::{counted, figure, figures, host_of, in_query, outside, page_of, shown, walk};
-use super::{Here, frame, picture, respond};
+use super::{Field, Here, Site, frame, picture, respond};
 use crate::links::answer::{
     Anchor, CocitedAnswer, Direction, Link, LinksAnswer, NeighbourhoodAnswer, PageAnswer, RankOf,
 };
@@ -53,7 +53,7 @@ pub fn gather(app: &App, text: &str, cursor_in: Option<&str>, cursor_out: Option
 }
 
 /// The page for it.
-pub fn render(gathered: &Gathered) -> Response {
+pub fn render(site: Site, gathered: &Gathered) -> Response {
     let Gathered { page, links_in, links_out, cocited, neighbourhood, cursors } = gathered;
     let title = page.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
     let main = html! {
@@ -86,11 +86,11 @@ pub fn render(gathered: &Gathered) -> Response {
         }
         @if let Some(company) = cocited { (together(company)) }
     };
-    respond(StatusCode::OK, frame(title.unwrap_or(&page.url), Here::Elsewhere, &page.url, &main))
+    respond(StatusCode::OK, frame(site, title.unwrap_or(&page.url), Here::Elsewhere, Field::Url(&page.url), &main))
 }
 
 /// A moment without its fractions, as people write it.
-fn instant(at: &str) -> String {
+pub(super) fn instant(at: &str) -> String {
     let whole = at.split(['.', 'Z']).next().unwrap_or(at);
     format!("{} UTC", whole.replace('T', " "))
 }

@@ -46,11 +46,16 @@ pub fn host_name(host: &str) -> &str {
     if host.is_empty() { "(no host)" } else { host }
 }
 
-/// Opens the page itself, if it is one of the web: other schemes could run something.
+/// Whether a URL is one of the web: other schemes could run something.
+pub fn is_web(url: &str) -> bool {
+    let begins = |scheme: &str| url.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
+    begins("http://") || begins("https://")
+}
+
+/// Opens the page itself, if it is one of the web.
 pub fn outside(url: &str) -> Markup {
-    let lower = url.get(..8).unwrap_or(url).to_ascii_lowercase();
     html! {
-        @if lower.starts_with("http://") || lower.starts_with("https://") {
+        @if is_web(url) {
             a class="outside" href=(url) rel="noreferrer noopener nofollow" target="_blank" title="Open the page itself" {
                 "open" span aria-hidden="true" { " ↗" }
             }

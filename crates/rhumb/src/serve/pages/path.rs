@@ -3,17 +3,17 @@
 use maud::{Markup, html};
 
 use super::parts::{counted, outside, walk};
-use super::{Here, frame};
+use super::{Field, Here, Site, frame};
 use crate::links::answer::PathAnswer;
 use crate::serve::query::Trouble;
 
 /// The page, with what was found if something was asked.
-pub fn render(from: &str, to: &str, found: Option<&Result<PathAnswer, Trouble>>) -> Markup {
+pub fn render(site: Site, from: &str, to: &str, found: Option<&Result<PathAnswer, Trouble>>) -> Markup {
     let field = |name: &str, label: &str, value: &str| {
         html! {
             label { span { (label) }
                 input type="text" inputmode="url" name=(name) value=(value) required maxlength="4096" placeholder="https://example.org/"
-                    autocomplete="off" autocapitalize="none" spellcheck="false" dir="ltr" data-suggest;
+                    autocomplete="off" autocapitalize="none" spellcheck="false" dir="ltr" data-suggest="/api/suggest";
             }
         }
     };
@@ -31,7 +31,7 @@ pub fn render(from: &str, to: &str, found: Option<&Result<PathAnswer, Trouble>>)
             Some(Ok(answer)) => (way(answer))
         }
     };
-    frame("From page to page", Here::Path, "", &main)
+    frame(site, "From page to page", Here::Path, Field::Url(""), &main)
 }
 
 fn way(answer: &PathAnswer) -> Markup {

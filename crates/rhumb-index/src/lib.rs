@@ -14,6 +14,7 @@ pub mod analysis;
 pub mod arrange;
 pub mod directory;
 pub mod error;
+pub mod eval;
 pub mod late;
 pub mod manifest;
 pub mod page;
@@ -24,6 +25,11 @@ pub mod search;
 pub mod snippet;
 pub mod store;
 pub mod words;
+
+use std::sync::Arc;
+
+use rhumb_store::StoreError;
+use rhumb_store::disk::Disk;
 
 pub use error::{IndexError, Result};
 
@@ -36,4 +42,33 @@ pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
 pub(crate) fn shown(document: &tantivy::TantivyDocument, field: tantivy::schema::Field) -> &str {
     use tantivy::schema::Value;
     document.get_first(field).and_then(|value| value.as_str()).unwrap_or_default()
+}
+
+/// Bytes of the index on this disk.
+pub fn bytes(disk: &dyn Disk) -> rhumb_store::Result<u64> {
+    let mut bytes = 0;
+    for name in disk.list(part::DIR)?.iter().filter(|name| *name != "lock") {
+        bytes += disk.open(&format!("{}/{name}", part::DIR))?.len()?;
+    }
+    Ok(bytes)
+}
+
+/// Everything of the index that does not read.
+pub fn verify(disk: &Arc<dyn Disk>) -> rhumb_store::Result<Vec<StoreError>> {
+    let list = match manifest::Manifest::load(&**disk) {
+        Ok(None) => return Ok(Vec::new()),
+        Ok(Some(list)) => list,
+        Err(e @ (StoreError::Corrupt { .. } | StoreError::Version { .. })) => return Ok(vec![e]),
+        Err(e) => return Err(e),
+    };
+    let fields = Arc::new(schema::Fields::default());
+    let mut damage = Vec::new();
+    for listed in &list.parts {
+        match part::verify(disk, &fields, listed) {
+            Ok(()) => {}
+            Err(IndexError::Store(e)) => damage.push(e),
+            Err(other) => damage.push(StoreError::corrupt(&format!("{}.meta", part::base(listed.number)), 0, other.to_string())),
+        }
+    }
+    Ok(damage)
 }

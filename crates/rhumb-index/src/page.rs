@@ -148,7 +148,7 @@ fn lang_code(lang: Lang, declared: &str) -> &str {
 }
 
 /// Host and path of an address.
-pub(crate) fn parts(url: &str) -> (&str, &str) {
+pub fn parts(url: &str) -> (&str, &str) {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let at = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (host, path) = rest.split_at(at);

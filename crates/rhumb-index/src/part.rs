@@ -150,7 +150,7 @@ pub struct Part {
     /// The fields of its pages.
     pub fields: Arc<Fields>,
     ids: Sealed,
-    words: OnceLock<Option<Words<Sealed>>>,
+    words: OnceLock<Option<Words>>,
     /// The columns of its pages.
     pub columns: Columns,
     /// What links say of its pages.
@@ -257,7 +257,7 @@ impl Part {
     }
 
     /// The words of its pages.
-    pub fn words(&self) -> Option<&Words<Sealed>> {
+    pub fn words(&self) -> Option<&Words> {
         let open = || Words::open(Sealed::open(&*self.disk, &format!("{}.words", base(self.number)), WORDS).ok()?).ok();
         self.words.get_or_init(open).as_ref()
     }
@@ -343,7 +343,7 @@ pub(crate) fn merge(disk: &Arc<dyn Disk>, number: PartNumber, parts: &[(&Part, B
         }
     }
     write_ids(&**disk, number, &mut ids)?;
-    let vocabularies: Vec<&Words<Sealed>> = parts.iter().filter_map(|(part, _)| part.words()).collect();
+    let vocabularies: Vec<&Words> = parts.iter().filter_map(|(part, _)| part.words()).collect();
     write_words(&**disk, number, |put| words::merge(&vocabularies, WORDS_MAX, |bytes| put(bytes)))?;
     Ok(Some(Listed { languages: merged_languages(&parts)?, ..Listed::new(number, kept as u32) }))
 }

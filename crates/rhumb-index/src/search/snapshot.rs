@@ -139,6 +139,11 @@ impl Snapshot {
             .find_map(|(at, shelf)| shelf.part.find(id).find(|doc| !shelf.dead.contains(doc)).map(|doc| (at, doc)))
     }
 
+    /// Where the visit of the page with this fingerprint lies in the log.
+    pub fn visit_of(&self, id: u64) -> Option<u64> {
+        self.find(id).map(|(at, doc)| self.shelves[at].part.columns.visit.get_val(doc))
+    }
+
     /// The address of the page with this fingerprint.
     pub fn url_of(&self, id: u64) -> Option<String> {
         let (at, doc_id) = self.find(id)?;
@@ -149,7 +154,7 @@ impl Snapshot {
     }
 
     /// The words of all parts.
-    pub(crate) fn vocabularies(&self) -> Vec<&Words<rhumb_store::sealed::Sealed>> {
+    pub(crate) fn vocabularies(&self) -> Vec<&Words> {
         self.shelves.iter().filter_map(|shelf| shelf.part.words()).collect()
     }
 

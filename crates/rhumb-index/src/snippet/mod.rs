@@ -14,6 +14,7 @@ mod tests;
 
 use cut::Passage;
 use scan::Match;
+pub(crate) use scan::is_cjk;
 
 /// Less is no snippet.
 const CHARS_MIN: usize = 16;

@@ -143,7 +143,7 @@ pub(super) fn is_mark(c: char) -> bool {
 
 /// Characters of scripts that do not set words apart, each of which counts as a word.
 #[inline]
-pub(super) fn is_cjk(c: char) -> bool {
+pub(crate) fn is_cjk(c: char) -> bool {
     match c {
         '\0'..='\u{10ff}' => false,
         '\u{3041}'..='\u{3096}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' => true,

@@ -38,6 +38,7 @@ pub struct Capture {
 }
 
 impl Bodies {
+    /// The archive of the crawl in this directory.
     pub fn new(crawl: &Path, disk: Arc<dyn Disk>) -> Bodies {
         Bodies { dir: crawl.join(archive::DIR), names: Mutex::new(Names::new(disk)), open: Mutex::new(VecDeque::new()) }
     }

@@ -161,16 +161,7 @@ impl Snapshot {
     /// Words that begin so, the most frequent first.
     pub fn starting_with(&self, prefix: &str, max: usize) -> Vec<(String, u64)> {
         let prefix = crate::analysis::plain(prefix);
-        let mut all = HashMap::<String, u64>::new();
-        for words in self.vocabularies() {
-            for (word, n) in words.starting_with(&prefix, max * 4) {
-                *all.entry(word).or_default() += n;
-            }
-        }
-        let mut all: Vec<(String, u64)> = all.into_iter().collect();
-        all.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
-        all.truncate(max);
-        all
+        words::starting_with(&self.vocabularies(), &prefix, max)
     }
 
     /// A word that may have been meant instead.

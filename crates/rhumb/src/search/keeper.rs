@@ -2,7 +2,7 @@
 //!
 //! The crawl does not know of it. If it fails, the crawl goes on, and whoever searches next makes the index from the log.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -122,9 +122,4 @@ pub fn settle(dir: &Path, disk: &Arc<dyn Disk>, making: &Making) -> anyhow::Resu
     let mut links = LogLinks::new(disk.clone(), writer.position(), qualities)?;
     writer.settle(&mut links, &making.arrangement, bytes)?;
     Ok(writer.pages())
-}
-
-/// The directory of the index in a crawl directory.
-pub fn directory(dir: &Path) -> PathBuf {
-    dir.join(rhumb_index::part::DIR)
 }

@@ -40,7 +40,6 @@ const LINKING_MAX: usize = 100_000;
 /// The index of a directory, for whoever asks.
 pub struct Search {
     dir: PathBuf,
-    disk: Arc<dyn Disk>,
     snapshot: RwLock<Arc<Snapshot>>,
     ranking: Ranking,
     normalizer: Normalizer,
@@ -64,10 +63,9 @@ impl Search {
             }
             return Err(anyhow::anyhow!("the crawl has just begun, and there is no index yet; try again in a moment"));
         };
-        let copies = Copies::new(dir, disk.clone(), &settings);
+        let copies = Copies::new(dir, disk, &settings);
         Ok(Some(Search {
             dir: dir.to_path_buf(),
-            disk,
             snapshot: RwLock::new(Arc::new(snapshot)),
             ranking: config.ranking.clone(),
             normalizer: Normalizer::new(&settings.normalize),

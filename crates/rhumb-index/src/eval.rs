@@ -96,7 +96,8 @@ impl Collection {
 
 /// A query in which nothing is an operator: judged ones are sentences.
 fn plain(text: &str) -> Query {
-    let words = text.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '\u{2019}').filter(|word| !word.is_empty());
+    let words =
+        text.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '\u{2019}').filter(|word| !word.is_empty());
     let clause = |word: &str| Clause { occur: Occur::Wanted, what: What::Word(word.to_string()), span: 0..0 };
     Query { text: text.to_string(), clauses: words.map(clause).collect(), notes: Vec::new() }
 }
@@ -186,12 +187,8 @@ mod tests {
         let figures = judged.measure(&results);
         let log = |n: f64| n.log2();
         let ndcg = (1.0 / log(3.0) + 2.0 / log(4.0)) / (2.0 + 1.0 / log(3.0));
-        let expected = Figures {
-            map: (1.0 / 2.0 + 2.0 / 3.0) / 2.0 / 2.0,
-            ndcg10: ndcg / 2.0,
-            recall100: 0.5,
-            queries: 2,
-        };
+        let expected =
+            Figures { map: (1.0 / 2.0 + 2.0 / 3.0) / 2.0 / 2.0, ndcg10: ndcg / 2.0, recall100: 0.5, queries: 2 };
         assert!((figures.map - expected.map).abs() < 1e-12 && (figures.ndcg10 - expected.ndcg10).abs() < 1e-12);
         assert_eq!((figures.recall100, figures.queries), (expected.recall100, expected.queries));
     }
@@ -205,7 +202,8 @@ mod tests {
             document("d3", "flow of rivers"),
         ];
         let collection = Collection::index(&documents, Weights::default()).expect("indexed");
-        let queries = [("q".to_string(), "What is known of supersonic \"flows\" -- and AND of boundary-layers?".to_string())];
+        let queries =
+            [("q".to_string(), "What is known of supersonic \"flows\" -- and AND of boundary-layers?".to_string())];
         let results = collection.run(&queries, &Ranking::default()).expect("asked");
         let names: Vec<&str> = results[0].1.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["d1", "d3"]);

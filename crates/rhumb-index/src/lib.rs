@@ -67,7 +67,9 @@ pub fn verify(disk: &Arc<dyn Disk>) -> rhumb_store::Result<Vec<StoreError>> {
         match part::verify(disk, &fields, listed) {
             Ok(()) => {}
             Err(IndexError::Store(e)) => damage.push(e),
-            Err(other) => damage.push(StoreError::corrupt(&format!("{}.meta", part::base(listed.number)), 0, other.to_string())),
+            Err(other) => {
+                damage.push(StoreError::corrupt(&format!("{}.meta", part::base(listed.number)), 0, other.to_string()))
+            }
         }
     }
     Ok(damage)

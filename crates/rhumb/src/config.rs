@@ -404,7 +404,9 @@ impl IndexSection {
             bail!("index.tiers: at most 8 shares between 0 and 1, ascending");
         }
         let w = self.weights;
-        if [w.title, w.heading, w.emphasis, w.address, w.body].iter().any(|n| !(1..=15).contains(n)) || w.description > 15 {
+        if [w.title, w.heading, w.emphasis, w.address, w.body].iter().any(|n| !(1..=15).contains(n))
+            || w.description > 15
+        {
             bail!("index.weights: between 1 and 15");
         }
         Ok(())

@@ -16,10 +16,10 @@ use crate::cli::CrawlArgs;
 use crate::config::{Config, FILE, FORMAT, Key};
 use crate::display::{self, Display, Figures};
 use crate::links::keeper::Keeper;
-use crate::search::keeper::Keeper as IndexKeeper;
-use crate::search::{self, fold};
 use crate::links::whole::known_ranks;
 use crate::memory::Shares;
+use crate::search::keeper::Keeper as IndexKeeper;
+use crate::search::{self, fold};
 use crate::{Exit, files, out, usage};
 
 /// Crawls, and tells people or machines how it went.
@@ -299,7 +299,9 @@ impl Plan {
     fn index_kept(&self, keeper: IndexKeeper, disk: &Arc<dyn Disk>, finished: bool) -> Option<String> {
         let told = |e: &dyn std::fmt::Display| {
             let again = out::shell(&self.dir);
-            Some(format!("rhumb: the text index could not be kept: {e}; it is made from the log by: rhumb search {again} WORD"))
+            Some(format!(
+                "rhumb: the text index could not be kept: {e}; it is made from the log by: rhumb search {again} WORD"
+            ))
         };
         match keeper.finish() {
             Err(_) => return told(&"it met something unexpected"),

@@ -13,8 +13,8 @@ use rhumb_store::{checkpoint, verify};
 use serde_json::json;
 
 use super::{crawl_directory, open_crawl, with_advice};
-use crate::display::thousands;
 use crate::config::Config;
+use crate::display::thousands;
 use crate::links::follow;
 use crate::search::{self, fold};
 use crate::{Exit, out, usage};

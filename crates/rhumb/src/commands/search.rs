@@ -11,10 +11,7 @@ use crate::{Exit, out, usage};
 /// Searches, and shows what was found.
 pub fn run(args: &SearchArgs, json: bool) -> Result<Exit> {
     let Some(search) = Search::open(&args.dir)? else {
-        return Err(usage(format!(
-            "{} has no text index: it was crawled with --no-index",
-            args.dir.display()
-        )));
+        return Err(usage(format!("{} has no text index: it was crawled with --no-index", args.dir.display())));
     };
     let ask = SearchAsk {
         limit: args.limit as usize,

@@ -268,7 +268,8 @@ pub struct PageSection {
     pub links_max: usize,
     /// Also follow images, scripts and style sheets.
     pub resources: bool,
-    /// Read the main text, for duplicates and mirrors; if it is not said, when an archive is kept.
+    /// Read the main text, for duplicates, mirrors and the text index; if it is not said, when an archive or an index is kept. Without
+    /// it the index has nothing to find.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<bool>,
 }
@@ -343,6 +344,7 @@ pub struct NetSection {
 #[serde(default, deny_unknown_fields)]
 pub struct StorageSection {
     pub archive: bool,
+    /// Keep in the log what pages say, for the text index.
     pub index: bool,
     /// Keep the link graph while crawling; without it, it is made when it is asked for.
     pub graph: bool,
@@ -576,7 +578,7 @@ impl Config {
             ..FilterConfig::default()
         };
         rhumb_core::filter::Filter::new(filter.clone()).map_err(|e| anyhow::anyhow!("{e}"))?;
-        let text = self.page.text.unwrap_or(self.storage.archive);
+        let text = self.page.text.unwrap_or(self.storage.archive || self.storage.index);
         Ok(Settings {
             protocols: rhumb_crawl::protocol::Registry::default(),
             crawl: self.crawl_config(agent, &shares, &files)?,
@@ -609,7 +611,7 @@ impl Config {
                     links_max: self.page.links_max,
                     resources: self.page.resources,
                     agent: product_token(agent).to_string(),
-                    // The content-seen test reads the main text; nobody else reads any.
+                    // The content-seen test and the text index read the main text; nobody else reads any.
                     text,
                     main_text: text,
                     ..ExtractOptions::default()
@@ -633,6 +635,7 @@ impl Config {
                 noarchive: self.robots.noarchive,
             },
             archive: self.storage.archive,
+            said: self.storage.index && text,
             templates_max: shares.pages / TEMPLATES_SHARE / SiteTemplate::BYTES_MAX,
             page_bytes_max: shares.pages - shares.pages / READING_SHARE,
             pages_max: c.limit,
@@ -727,6 +730,20 @@ mod tests {
         let text = config.to_toml().expect("write");
         assert_eq!(toml::from_str::<Config>(&text).expect("read"), config);
         assert!(config.settings().is_ok());
+    }
+
+    #[test]
+    fn text_is_read_when_somebody_needs_it() {
+        let check = |text: &str, main_text: bool, said: bool| {
+            let settings = Config::from_text(text).expect(text).settings().expect(text);
+            assert_eq!((settings.parse.extract.main_text, settings.said), (main_text, said), "{text}");
+        };
+        check("", true, true);
+        check("storage = { archive = false }", true, true);
+        check("storage = { index = false }", true, false);
+        check("storage = { archive = false, index = false }", false, false);
+        check("page = { text = true }\nstorage = { archive = false, index = false }", true, false);
+        check("page = { text = false }", false, false);
     }
 
     #[test]

@@ -791,6 +791,20 @@ mod tests {
     }
 
     #[test]
+    fn text_is_read_when_somebody_needs_it() {
+        let check = |text: &str, main_text: bool, said: bool| {
+            let settings = Config::from_text(text).expect(text).settings().expect(text);
+            assert_eq!((settings.parse.extract.main_text, settings.said), (main_text, said), "{text}");
+        };
+        check("", true, true);
+        check("storage = { archive = false }", true, true);
+        check("storage = { index = false }", true, false);
+        check("storage = { archive = false, index = false }", false, false);
+        check("page = { text = true }\nstorage = { archive = false, index = false }", true, false);
+        check("page = { text = false }", false, false);
+    }
+
+    #[test]
     fn mistakes_are_named() {
         let check = |text: &str, expected: &str| {
             let dir = tempfile::tempdir().expect("temporary directory");

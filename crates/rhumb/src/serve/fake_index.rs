@@ -24,7 +24,7 @@ const ARMED_HTML: &str = "<!doctype html><title>Armed</title><base href='https:/
     <script>document.getElementById('h').textContent = 'ran'; fetch('https://elsewhere.example/fetch')</script>\
     <script src=https://elsewhere.example/x.js></script><img src=https://elsewhere.example/i.png onerror=\"document.title='ran'\">\
     <img src=x onerror=\"document.title='ran'\"><iframe src=https://elsewhere.example/></iframe>\
-    <form action=https://elsewhere.example/><button>Send</button></form>";
+    <a href=https://elsewhere.example/clicked>A link</a><form action=https://elsewhere.example/><button>Send</button></form>";
 
 struct Doc {
     url: String,

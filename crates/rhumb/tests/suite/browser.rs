@@ -78,7 +78,8 @@ fn lighthouses() -> Server {
              <script>document.getElementById('h').textContent='ran'; alert(1); fetch('http://elsewhere.example/f')</script>\
              <script src=http://elsewhere.example/x.js></script>\
              <img src=http://elsewhere.example/i.png onerror=\"document.getElementById('h').textContent='ran'\">\
-             <img src=x onerror=\"document.getElementById('h').textContent='ran'\"><iframe src=http://elsewhere.example/></iframe>",
+             <img src=x onerror=\"document.getElementById('h').textContent='ran'\"><iframe src=http://elsewhere.example/></iframe>\
+             <p><a href=http://elsewhere.example/clicked>A link</a>",
         ),
     );
     server

@@ -2,8 +2,8 @@
 //!
 //! The markup is a stranger's, and served from our own origin. Three things keep it still, each of which would do alone for most of
 //! it: the frame is a sandbox without any permission, so is the document by its own policy, and the same policy lets it load
-//! nothing. What no policy covers (`link` may have a browser look up names and open connections, `meta` may lead elsewhere, `base`
-//! bends addresses) is taken out of the markup by renaming the elements.
+//! nothing. What no policy covers is taken out of the markup ([`disarmed`]): browsers connect to where a frame inside would lead, or
+//! a link that is clicked, before they ask the policy; `link` may have them look up names; `meta` and `base` bend what follows.
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -82,18 +82,35 @@ pub fn inert(found: Result<Cached, Trouble>) -> Response {
     response
 }
 
-/// Markup in which `link`, `meta` and `base` are elements that mean nothing. A tag begins with these very letters, in whatever case:
-/// there is no other way to write it, so that looking for them is enough, and needs no parser that agrees with the browser's.
+/// Elements that a browser may connect for, or be led elsewhere by.
+const RENAMED: [&str; 9] = ["link", "meta", "base", "iframe", "frame", "object", "embed", "portal", "fencedframe"];
+
+/// Markup in which these elements mean nothing, and links lead to where they stand. A tag begins with these very letters, in whatever
+/// case, and of an attribute that is given twice the first counts: there is no other way to write either, so that looking for the
+/// letters is enough, and needs no parser that agrees with the browser's.
 fn disarmed(markup: &str) -> String {
-    let mut out = String::with_capacity(markup.len() + 64);
+    let mut out = String::with_capacity(markup.len() + markup.len() / 8);
     let mut pieces = markup.split('<');
     out.push_str(pieces.next().unwrap_or_default());
     for piece in pieces {
         out.push('<');
-        if piece.get(..4).is_some_and(|name| ["link", "meta", "base"].iter().any(|n| name.eq_ignore_ascii_case(n))) {
-            out.push_str("x-");
+        let begins = |name: &str| piece.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
+        let ends_at =
+            |at: usize| matches!(piece.as_bytes().get(at), Some(b' ' | b'\t' | b'\n' | b'\r' | 0x0c | b'/' | b'>'));
+        let link = ["a", "area"].into_iter().find(|name| begins(name) && ends_at(name.len()));
+        match link {
+            Some(name) => {
+                out.push_str(&piece[..name.len()]);
+                out.push_str(" href=\"#\" target=\"_self\"");
+                out.push_str(&piece[name.len()..]);
+            }
+            None => {
+                if RENAMED.iter().any(|name| begins(name)) {
+                    out.push_str("x-");
+                }
+                out.push_str(piece);
+            }
         }
-        out.push_str(piece);
     }
     out
 }
@@ -111,6 +128,16 @@ mod tests {
             "a<x-LiNk\n><x-Meta http-equiv=refresh><x-base/href=x>",
         );
         check("<<link>", "<<x-link>");
+        check(
+            "<IFRAME src=//a></iframe><frame/><object><embed>",
+            "<x-IFRAME src=//a></iframe><x-frame/><x-object><x-embed>",
+        );
+        check(
+            "<a href=//a>b</a><A\thref=//a>",
+            "<a href=\"#\" target=\"_self\" href=//a>b</a><A href=\"#\" target=\"_self\"\thref=//a>",
+        );
+        check("<area/href=//a><a>", "<area href=\"#\" target=\"_self\"/href=//a><a href=\"#\" target=\"_self\">");
+        check("<abbr><article><a", "<abbr><article><a");
         check("<p>link &lt;meta</p><b>", "<p>link &lt;meta</p><b>");
         check("", "");
         check("ü<ü", "ü<ü");

@@ -65,7 +65,7 @@ fn examples(search: &dyn Searched) -> Result<Vec<String>> {
         let query = match (n, found.results.first()) {
             (_, None) => continue,
             (0, _) => Some(word),
-            (1, _) => found.results.iter().find_map(|result| phrase(&result.title)),
+            (1, _) => found.results.iter().find_map(|result| phrase(&result.title)).or(Some(word)),
             (_, Some(first)) => Some(format!("{word} site:{}", first.host)),
         };
         let finds = |query: &String| search.search(&SearchAsk::new(query, 1)).is_ok_and(|found| found.total > 0);
@@ -77,8 +77,7 @@ fn examples(search: &dyn Searched) -> Result<Vec<String>> {
 /// Two words in a row of a title, as a phrase.
 fn phrase(title: &str) -> Option<String> {
     let words: Vec<&str> = title.split(' ').collect();
-    let plain =
-        |word: &str| word.chars().count() >= 3 && word.chars().count() <= 14 && word.chars().all(char::is_alphabetic);
+    let plain = |word: &str| (4..=14).contains(&word.chars().count()) && word.chars().all(char::is_alphabetic);
     let two = words.windows(2).find(|two| two.iter().all(|word| plain(word)))?;
     Some(format!("\"{} {}\"", two[0].to_lowercase(), two[1].to_lowercase()))
 }

@@ -12,6 +12,7 @@
 
 pub mod analysis;
 pub mod arrange;
+pub mod bare;
 pub mod directory;
 pub mod error;
 pub mod eval;

@@ -146,6 +146,8 @@ impl Lang {
                 // A language that we have no words of is left as it was declared.
                 if declared.is_empty() || is_clear { Lang(best as u8) } else { declared_lang }
             }
+            // Of a few words in plain letters English is the best guess; they are found in any case.
+            0 if declared.is_empty() && sample.is_ascii() && !sample.is_empty() => Lang::of("en"),
             0 => declared_lang,
             _ if is_clear => Lang(best as u8),
             _ => declared_lang,
@@ -213,7 +215,8 @@ mod tests {
         check("오늘 날씨가 좋습니다", "", "ko");
         // Too little to overrule what was said, or to say anything.
         check("Fuchs Hund Haus", "de", "de");
-        check("xyzzy plugh", "", "");
+        check("xyzzy plugh", "", "en");
+        check("xyzzy plügh", "", "");
         check("xyzzy plugh", "sw", "");
         check("", "fr", "fr");
     }

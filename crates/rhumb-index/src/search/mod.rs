@@ -162,6 +162,11 @@ impl Snapshot {
         Ok((found, plan))
     }
 
+    /// What would be looked up.
+    pub fn plan(&self, request: &Request<'_>, outside: &dyn Outside) -> Result<Plan> {
+        Plan::make(self, request, outside)
+    }
+
     /// Finds the pages that answer a plan best.
     pub(crate) fn carry_out(&self, plan: &Plan, request: &Request<'_>, ranking: &Ranking) -> Result<Found> {
         let wanted = request.offset.saturating_add(request.limit).min(RESULTS_MAX);

@@ -23,6 +23,8 @@ use crate::Result;
 
 /// Words of a query that are further apart than this on a page are not near each other.
 const NEAR_MAX: u32 = 8;
+/// Queries of up to so many words are expected to be met in full.
+const SHORT_WORDS: f64 = 3.0;
 const DAY_MS: f64 = 86_400_000.0;
 
 /// How much the parts of a score count.
@@ -56,14 +58,14 @@ impl Default for Ranking {
         Ranking {
             anchor: 0.5,
             rank: 0.4,
-            proximity: 0.15,
+            proximity: 0.3,
             coverage: 0.15,
             freshness: 0.5,
             freshness_days: 30.0,
             verbose_words: 5,
-            feedback: 0.4,
-            feedback_pages: 8,
-            feedback_words: 24,
+            feedback: 0.2,
+            feedback_pages: 10,
+            feedback_words: 40,
         }
     }
 }
@@ -98,7 +100,8 @@ impl Bonus {
             rank: ranking.rank * mass,
             near_most: near.iter().sum(),
             near,
-            all: ranking.coverage * mass,
+            // Who describes what he looks for does not expect every word of it.
+            all: ranking.coverage * mass * (SHORT_WORDS / plan.words.len().max(1) as f64).min(1.0),
             fresh: if fresh { ranking.freshness * mass } else { 0.0 },
             half_ms: ranking.freshness_days.max(0.01) * DAY_MS,
         }

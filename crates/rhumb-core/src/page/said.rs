@@ -322,6 +322,43 @@ mod tests {
         assert!(PageText::of(&other).headings.is_empty());
     }
 
+    /// `cargo test --release -p rhumb-core said_cost -- --ignored --nocapture` prints what a page of 10 KB costs.
+    #[test]
+    #[ignore = "a measurement, run by hand"]
+    fn said_cost() {
+        use crate::page::samples;
+        let pages: Vec<String> =
+            (0..200).map(|i| if i % 4 == 0 { samples::messy(i) } else { samples::tidy(i) }).collect();
+        let options = ExtractOptions { main_text: true, ..ExtractOptions::default() };
+        let (mut extractor, mut page, mut said) = (Extractor::new(), Page::default(), PageText::default());
+        let (mut text, mut packed) = (0, Vec::new());
+        // Reading the page, then packing what it says, then unpacking it.
+        let mut us = [f64::MAX; 3];
+        for _ in 0..20 {
+            let mut round = [0.0; 3];
+            (text, packed) = (0, Vec::new());
+            for html in &pages {
+                let mut lap = std::time::Instant::now();
+                let mut seconds = || std::mem::replace(&mut lap, std::time::Instant::now()).elapsed().as_secs_f64();
+                extractor.extract_into(html, &options, &mut page);
+                round[0] += seconds();
+                let start = packed.len();
+                said.fill(&page);
+                said.put(&mut packed);
+                round[1] += seconds();
+                said.take_into(&packed[start..]).expect("what was put");
+                round[2] += seconds();
+                text += said.text.len();
+            }
+            us.iter_mut().zip(round).for_each(|(us, s)| *us = us.min(s * 1e6 / pages.len() as f64));
+        }
+        let [read, put, take] = us;
+        let (text, packed) = (text / pages.len(), packed.len() / pages.len());
+        println!(
+            "{text} bytes in {packed}; page read in {read:.1} µs, packed in {put:.1} µs, unpacked in {take:.1} µs"
+        );
+    }
+
     fn any_text() -> impl Strategy<Value = PageText> {
         let spans = || proptest::collection::vec((0..400usize, 0..40usize, 1..7u8), 0..20);
         ("(\\PC|[a-c ]){0,300}", "\\PC{0,100}", spans(), spans()).prop_map(|(text, description, headings, emphasis)| {

@@ -1,4 +1,5 @@
-//! tantivy as its documentation shows it, to measure ourselves against: the same fields, stemmed by its own tokenizer, one thread; and
+//! tantivy as its documentation shows it, to measure ourselves against: the same fields, stemmed by its own tokenizer, one thread (texts are
+//! not stored, as ours are not: they lie in the log); and
 //! its own search over the pages of a part.
 
 use tantivy::collector::TopDocs;
@@ -32,12 +33,11 @@ impl Bare {
     pub fn new(memory_bytes: usize) -> Result<Bare> {
         let mut schema = Schema::builder();
         let indexing = |option| TextFieldIndexing::default().set_tokenizer("stemmed").set_index_option(option);
-        let words =
-            TextOptions::default().set_indexing_options(indexing(IndexRecordOption::WithFreqsAndPositions));
+        let words = TextOptions::default().set_indexing_options(indexing(IndexRecordOption::WithFreqsAndPositions));
         let title = schema.add_text_field("title", words.clone() | STORED);
         let headings = schema.add_text_field("headings", words.clone());
         let emphasis = schema.add_text_field("emphasis", words.clone());
-        let body = schema.add_text_field("body", words.clone() | STORED);
+        let body = schema.add_text_field("body", words.clone());
         let address = schema.add_text_field("address", words.clone());
         let anchor = schema.add_text_field("anchor", words);
         let site = schema.add_text_field("site", STRING | FAST);

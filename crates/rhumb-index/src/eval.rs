@@ -11,7 +11,7 @@ use crate::arrange::Arrangement;
 use crate::late::{Link, LinkSource};
 use crate::page::{Page, Weights};
 use crate::query::{Clause, Occur, Query, What};
-use crate::search::{Nothing, RESULTS_MAX, Ranking, Request, Snapshot};
+use crate::search::{Outside, RESULTS_MAX, Ranking, Request, Snapshot};
 use crate::store::Writer;
 
 /// Memory for documents that are not indexed yet.
@@ -31,9 +31,24 @@ pub struct Document {
 }
 
 /// A collection that can be searched.
-pub struct Collection {
-    names: Vec<String>,
+pub struct Collection<'a> {
+    documents: &'a [Document],
     index: Snapshot,
+}
+
+/// The documents have their texts.
+impl Outside for Collection<'_> {
+    fn linking(&self, _: &str) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn id(&self, _: &str) -> Option<u64> {
+        None
+    }
+
+    fn text(&self, visit: u64) -> Option<String> {
+        self.documents.get(visit as usize).map(|document| document.text.clone())
+    }
 }
 
 /// Nobody links to anybody.
@@ -56,15 +71,16 @@ impl LinkSource for NoLinks {
 /// For each query the documents that were found, best first, with their scores.
 pub type Results = Vec<(String, Vec<(String, f64)>)>;
 
-impl Collection {
+impl<'a> Collection<'a> {
     /// Indexes documents, in memory.
-    pub fn index(documents: &[Document], weights: Weights) -> Result<Collection> {
+    pub fn index(documents: &'a [Document], weights: Weights) -> Result<Collection<'a>> {
         // Nothing is there, and nothing is written there: all changes stay in memory.
         let disk: Arc<dyn Disk> = Overlay::new(RealDisk::new(Path::new("/nonexistent")));
         let mut writer = Writer::open(disk.clone(), weights, MEMORY_BYTES)?;
         for (id, document) in documents.iter().enumerate() {
             writer.add(&Page {
                 id: id as u64,
+                visit: id as u64,
                 url: &document.url,
                 title: &document.title,
                 text: &document.text,
@@ -77,7 +93,7 @@ impl Collection {
         }
         writer.settle(&mut NoLinks, &Arrangement { shares: Vec::new(), ..Arrangement::default() }, 0)?;
         let index = Snapshot::open(disk)?.expect("just written");
-        Ok(Collection { names: documents.iter().map(|document| document.id.clone()).collect(), index })
+        Ok(Collection { documents, index })
     }
 
     /// Asks all queries.
@@ -86,8 +102,8 @@ impl Collection {
         for (name, text) in queries {
             let query = plain(text);
             let request = Request { grouped: false, counted: false, ..Request::new(&query, RESULTS_MAX) };
-            let (found, _) = self.index.search(&request, ranking, &Nothing)?;
-            let named = found.hits.iter().map(|hit| (self.names[hit.id as usize].clone(), hit.score));
+            let (found, _) = self.index.search(&request, ranking, self)?;
+            let named = found.hits.iter().map(|hit| (self.documents[hit.id as usize].id.clone(), hit.score));
             results.push((name.clone(), named.collect()));
         }
         Ok(results)

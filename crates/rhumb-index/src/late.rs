@@ -20,6 +20,7 @@ use crate::directory::PartDirectory;
 use crate::manifest::PartNumber;
 use crate::part::base;
 use crate::schema::{AnchorFields, tokenizers};
+use crate::search::ceilings::Ceilings;
 
 const LATE: Kind = Kind { magic: *b"rhumblat", version: 1 };
 /// Different texts kept of the links to one page, and bytes of them.
@@ -227,6 +228,8 @@ pub struct Late {
     pub fields: AnchorFields,
     /// Words of all links, as lengths are kept.
     pub tokens: u64,
+    /// What its terms can bring.
+    pub(crate) ceilings: Ceilings,
 }
 
 impl Late {
@@ -244,7 +247,16 @@ impl Late {
         }
         let fields = AnchorFields::default();
         let tokens = crate::part::tokens_of(searcher.segment_reader(0), fields.anchor)?;
-        let mut late = Late { file, documents, quality_max: 0.0, _reader: reader, searcher, fields, tokens };
+        let mut late = Late {
+            file,
+            documents,
+            quality_max: 0.0,
+            _reader: reader,
+            searcher,
+            fields,
+            tokens,
+            ceilings: Ceilings::default(),
+        };
         late.quality_max = (0..documents).map(|doc| late.quality(doc)).fold(0.0, f32::max);
         Ok(late)
     }

@@ -12,6 +12,10 @@ use crate::schema::Fields;
 /// Words of an address that are indexed.
 const ADDRESS_BYTES_MAX: usize = 512;
 
+/// What is noted of pages: a copy can be shown; nothing of the text may be shown.
+pub(crate) const CACHED: u64 = 1;
+pub(crate) const NO_SNIPPET: u64 = 2;
+
 /// A page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page<'a> {
@@ -126,15 +130,12 @@ impl Maker {
         doc.add_text(fields.kind, page.kind);
         doc.add_text(fields.shown_url, page.url);
         doc.add_text(fields.shown_title, page.title);
-        if !page.no_snippet {
-            doc.add_text(fields.shown_text, page.text);
-        }
         doc.add_u64(fields.id, page.id);
         doc.add_u64(fields.visit, page.visit);
         doc.add_u64(fields.host, xxhash_rust::xxh3::xxh3_64(host.as_bytes()));
         doc.add_i64(fields.date, page.date_ms);
         doc.add_i64(fields.fetched, page.fetched_ms);
-        doc.add_u64(fields.flags, u64::from(page.cached));
+        doc.add_u64(fields.flags, u64::from(page.cached) * CACHED | u64::from(page.no_snippet) * NO_SNIPPET);
         (doc, lang)
     }
 }

@@ -21,6 +21,7 @@ use crate::late::{Late, LateNames};
 use crate::manifest::{Listed, PartNumber};
 use crate::page::{Maker, Page, Weights};
 use crate::schema::{Fields, tokenizers};
+use crate::search::ceilings::Ceilings;
 use crate::words::{self, Words, WordsBuilder};
 
 /// The folder of all parts.
@@ -157,6 +158,8 @@ pub struct Part {
     pub late: Option<Late>,
     /// Words of all its texts, as lengths are kept: the same wherever a page lies, while tantivy's own count is an estimate after a merge.
     pub tokens: u64,
+    /// What its terms can bring.
+    pub(crate) ceilings: Ceilings,
 }
 
 /// What is known of every page of a part.
@@ -222,6 +225,7 @@ impl Part {
             columns,
             late,
             tokens,
+            ceilings: Ceilings::default(),
         })
     }
 
@@ -277,6 +281,17 @@ impl Part {
             }
         }
         Ok(languages)
+    }
+
+    /// The language or kind of a page.
+    pub fn name_of(&self, column: &str, doc: DocId) -> Result<String> {
+        let mut name = String::new();
+        if let Some(column) = self.segment().fast_fields().str(column)?
+            && let Some(ordinal) = column.term_ords(doc).next()
+        {
+            column.ord_to_str(ordinal, &mut name)?;
+        }
+        Ok(name)
     }
 
     /// How good a page is said to be by links, from 0 to 1.

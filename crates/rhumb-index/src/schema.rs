@@ -27,10 +27,8 @@ pub struct Fields {
     pub kind: Field,
     /// What is shown.
     pub shown_url: Field,
-    /// What is shown.
+    /// What is shown. The text that snippets are made from lies in the log.
     pub shown_title: Field,
-    /// What snippets are made from.
-    pub shown_text: Field,
     /// Fingerprint of the address.
     pub id: Field,
     /// Where its visit lies in the log.
@@ -41,7 +39,7 @@ pub struct Fields {
     pub date: Field,
     /// When it was fetched, in milliseconds.
     pub fetched: Field,
-    /// 1 if a copy can be shown.
+    /// 1 if a copy can be shown, 2 if nothing of the text may be.
     pub flags: Field,
 }
 
@@ -64,7 +62,6 @@ impl Default for Fields {
         let shown = |schema: &mut tantivy::schema::SchemaBuilder, name| schema.add_text_field(name, STORED);
         let shown_url = shown(&mut schema, "shown_url");
         let shown_title = shown(&mut schema, "shown_title");
-        let shown_text = shown(&mut schema, "shown_text");
         let id = schema.add_u64_field("id", number.clone());
         let visit = schema.add_u64_field("visit", number.clone());
         let host = schema.add_u64_field("host", number.clone());
@@ -81,7 +78,6 @@ impl Default for Fields {
             kind,
             shown_url,
             shown_title,
-            shown_text,
             id,
             visit,
             host,

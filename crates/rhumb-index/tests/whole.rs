@@ -302,7 +302,7 @@ fn links_speak_for_pages() {
     let sum: f64 = parts.iter().map(|part| part.score).sum();
     assert!((sum - found.hits[0].score).abs() < 1e-9, "{parts:?}");
     assert!(parts.iter().any(|part| part.what.starts_with("links")) && parts.iter().any(|part| part.what == "rank"));
-    assert_eq!(index.show(&found.hits[0], &plan, 200).expect("shown").links_in, 18);
+    assert_eq!(index.show(&found.hits[0], &plan, 200, &Nothing).expect("shown").links_in, 18);
 }
 
 proptest! {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::plan::{Plan, Word};
 use super::score::Ranking;
-use super::{Request, Snapshot};
+use super::{Outside, Request, Snapshot};
 use crate::Result;
 use crate::analysis::Analyzer;
 use crate::analysis::language::Lang;
@@ -16,7 +16,13 @@ const BYTES_MAX: usize = 16 << 10;
 const PAGES_MIN: u64 = 2;
 
 /// Adds to the plan what the pages that answer it best say.
-pub fn expand(index: &Snapshot, plan: &mut Plan, request: &Request<'_>, ranking: &Ranking) -> Result<()> {
+pub fn expand(
+    index: &Snapshot,
+    plan: &mut Plan,
+    request: &Request<'_>,
+    ranking: &Ranking,
+    outside: &dyn Outside,
+) -> Result<()> {
     let first =
         Request { limit: ranking.feedback_pages, offset: 0, grouped: false, counted: false, fresh: false, ..*request };
     let found = index.carry_out(plan, &first, ranking)?;
@@ -24,11 +30,12 @@ pub fn expand(index: &Snapshot, plan: &mut Plan, request: &Request<'_>, ranking:
     let mut said = HashMap::<String, f64>::new();
     let mut analyzer = Analyzer::default();
     for hit in &found.hits {
-        let shown = index.show_text(hit)?;
-        let lang = Lang::of(&shown.1);
+        let part = &index.shelves[hit.shelf].part;
+        let Some(text) = outside.text(part.columns.visit.get_val(hit.doc)) else { continue };
+        let lang = Lang::of(&part.name_of("lang", hit.doc)?);
         let mut times = HashMap::<String, u32>::new();
         let mut length = 0u32;
-        let text = crate::cut(&shown.0, BYTES_MAX);
+        let text = crate::cut(&text, BYTES_MAX);
         analyzer.terms(lang, text, |term, piece| {
             length += 1;
             let word = &text[piece.start..piece.end];
@@ -69,21 +76,4 @@ pub fn expand(index: &Snapshot, plan: &mut Plan, request: &Request<'_>, ranking:
         }
     }
     Ok(())
-}
-
-impl Snapshot {
-    /// Text and language of a page.
-    fn show_text(&self, hit: &super::Hit) -> Result<(String, String)> {
-        let part = &self.shelves[hit.shelf].part;
-        let address = tantivy::DocAddress { segment_ord: 0, doc_id: hit.doc };
-        let document: tantivy::TantivyDocument = part.searcher().doc(address)?;
-        let text = crate::shown(&document, part.fields.shown_text).to_string();
-        let mut code = String::new();
-        if let Some(column) = part.segment().fast_fields().str("lang")?
-            && let Some(ordinal) = column.term_ords(hit.doc).next()
-        {
-            column.ord_to_str(ordinal, &mut code)?;
-        }
-        Ok((text, code))
-    }
 }

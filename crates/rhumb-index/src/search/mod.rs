@@ -11,6 +11,7 @@
 
 mod best;
 mod candidates;
+pub(crate) mod ceilings;
 mod feedback;
 mod plan;
 mod score;
@@ -21,6 +22,7 @@ use std::collections::HashMap;
 use tantivy::DocId;
 
 use crate::Result;
+use crate::page::{CACHED, NO_SNIPPET};
 use crate::query::Query;
 use crate::snippet::{Snippet, SnippetOptions, highlight};
 use best::Best;
@@ -69,6 +71,8 @@ pub trait Outside {
     fn linking(&self, url: &str) -> Vec<u64>;
     /// The fingerprint of an address, as typed.
     fn id(&self, url: &str) -> Option<u64>;
+    /// The text of a page, by where its visit lies in the log.
+    fn text(&self, visit: u64) -> Option<String>;
     /// A host as addresses have it.
     fn site(&self, host: &str) -> String {
         host.to_string()
@@ -84,6 +88,10 @@ impl Outside for Nothing {
     }
 
     fn id(&self, _: &str) -> Option<u64> {
+        None
+    }
+
+    fn text(&self, _: u64) -> Option<String> {
         None
     }
 }
@@ -156,7 +164,7 @@ impl Snapshot {
     pub fn search(&self, request: &Request<'_>, ranking: &Ranking, outside: &dyn Outside) -> Result<(Found, Plan)> {
         let mut plan = Plan::make(self, request, outside)?;
         if plan.is_verbose(ranking) {
-            feedback::expand(self, &mut plan, request, ranking)?;
+            feedback::expand(self, &mut plan, request, ranking, outside)?;
         }
         let found = self.carry_out(&plan, request, ranking)?;
         Ok((found, plan))
@@ -181,9 +189,12 @@ impl Snapshot {
         let last_band = self.shelves.iter().map(|shelf| shelf.listed.band).max().unwrap_or(0);
         for at in self.order() {
             let shelf = &self.shelves[at];
-            let ceiling = plan.ceiling(shelf, &bonus)?;
-            if request.tiered && ceiling.is_none_or(|ceiling| best.is_beyond(ceiling)) {
-                continue;
+            // As long as there is room, everything is worth a look.
+            if request.tiered && best.threshold().is_some() {
+                let ceiling = plan.ceiling(shelf, &bonus)?;
+                if ceiling.is_none_or(|ceiling| best.is_beyond(ceiling)) {
+                    continue;
+                }
             }
             found.parts_asked += 1;
             if shelf.listed.band > 1 && shelf.listed.band == last_band {
@@ -222,24 +233,16 @@ impl Snapshot {
     }
 
     /// A hit as it is shown; with a part of its text, of so many characters at most.
-    pub fn show(&self, hit: &Hit, plan: &Plan, chars_max: usize) -> Result<Shown> {
+    pub fn show(&self, hit: &Hit, plan: &Plan, chars_max: usize, outside: &dyn Outside) -> Result<Shown> {
         let shelf = &self.shelves[hit.shelf];
         let part = &shelf.part;
         let address = tantivy::DocAddress { segment_ord: 0, doc_id: hit.doc };
         let document: tantivy::TantivyDocument = part.searcher().doc(address)?;
         let text_of = |field| crate::shown(&document, field).to_string();
-        let (url, title, text) =
-            (text_of(part.fields.shown_url), text_of(part.fields.shown_title), text_of(part.fields.shown_text));
-        let name_of = |name: &str| -> Result<String> {
-            let mut value = String::new();
-            if let Some(column) = part.segment().fast_fields().str(name)?
-                && let Some(ordinal) = column.term_ords(hit.doc).next()
-            {
-                column.ord_to_str(ordinal, &mut value)?;
-            }
-            Ok(value)
-        };
-        let (language, kind) = (name_of("lang")?, name_of("kind")?);
+        let (url, title) = (text_of(part.fields.shown_url), text_of(part.fields.shown_title));
+        let (language, kind) = (part.name_of("lang", hit.doc)?, part.name_of("kind", hit.doc)?);
+        let (visit, flags) = (part.columns.visit.get_val(hit.doc), part.columns.flags.get_val(hit.doc));
+        let text = if flags & NO_SNIPPET == 0 { outside.text(visit).unwrap_or_default() } else { String::new() };
         let lang = crate::analysis::language::Lang::of(&language);
         let known: HashMap<&str, u32> = plan.shown_terms().collect();
         let term_of = |word: &str| crate::analysis::term(lang, word).and_then(|term| known.get(term.as_str()).copied());
@@ -255,8 +258,8 @@ impl Snapshot {
             date_ms: part.columns.date.get_val(hit.doc),
             fetched_ms: part.columns.fetched.get_val(hit.doc),
             links_in: part.late.as_ref().map_or(0, |late| late.links(hit.doc)),
-            cached: part.columns.flags.get_val(hit.doc) & 1 == 1,
-            visit: part.columns.visit.get_val(hit.doc),
+            cached: flags & CACHED != 0,
+            visit,
             duplicate_of: shelf.duplicates.get(&hit.doc).copied(),
         })
     }

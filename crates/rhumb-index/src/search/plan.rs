@@ -187,25 +187,19 @@ impl Plan {
     pub(super) fn ceiling(&self, shelf: &Shelf, bonus: &Bonus) -> Result<Option<f64>> {
         let mut ceiling = 0.0;
         let mut any = self.words.is_empty();
-        let texts = shelf.part.segment().inverted_index(shelf.part.fields.text)?;
-        let anchors = match &shelf.part.late {
-            Some(late) => Some(late.segment().inverted_index(late.fields.anchor)?),
-            None => None,
-        };
+        let part = &shelf.part;
         for word in &self.words {
             let mut has = false;
             for form in &word.text {
-                if form.pages > 0 && texts.doc_freq(&form.term)? > 0 {
-                    ceiling += word.weight * form.idf * (K1 + 1.0);
-                    has = true;
-                }
+                let most = part.ceilings.of(part.segment(), &form.term, self.text_average)?;
+                ceiling += word.weight * form.idf * (K1 + 1.0) * most;
+                has |= most > 0.0;
             }
-            if let Some(anchors) = &anchors {
+            if let Some(late) = &part.late {
                 for form in &word.anchor {
-                    if form.pages > 0 && anchors.doc_freq(&form.term)? > 0 {
-                        ceiling += bonus.anchor * word.weight * form.idf * (K1 + 1.0);
-                        has = true;
-                    }
+                    let most = late.ceilings.of(late.segment(), &form.term, self.anchor_average)?;
+                    ceiling += bonus.anchor * word.weight * form.idf * (K1 + 1.0) * most;
+                    has |= most > 0.0;
                 }
             }
             if word.required && !has {

@@ -184,19 +184,19 @@ impl Cursor {
 }
 
 /// How long texts are, as BM25 takes it.
-struct Norms {
+pub(super) struct Norms {
     reader: FieldNormReader,
     /// k1 · (1 − b + b · length / average), by the code of the length.
     saturation: Vec<f64>,
 }
 
 impl Norms {
-    fn new(reader: FieldNormReader, average: f64) -> Norms {
+    pub(super) fn new(reader: FieldNormReader, average: f64) -> Norms {
         let of = |id: u8| K1 * (1.0 - B + B * f64::from(FieldNormReader::id_to_fieldnorm(id)) / average);
         Norms { reader, saturation: (0..=255).map(of).collect() }
     }
 
-    fn of(&self, doc: DocId) -> f64 {
+    pub(super) fn of(&self, doc: DocId) -> f64 {
         self.saturation[usize::from(self.reader.fieldnorm_id(doc))]
     }
 }

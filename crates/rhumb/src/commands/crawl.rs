@@ -82,6 +82,10 @@ fn tell(end: End, status: &Status, dir: &Path) -> Result<()> {
     }
     out::line(&format!("Everything is in {shown}. Look at it with:"))?;
     out::line(&format!("  rhumb status {shown}"))?;
+    if dir.join("index").is_dir() {
+        out::line(&format!("  rhumb search {shown} WORDS"))?;
+        out::line(&format!("  rhumb serve {shown}"))?;
+    }
     if dir.join("archive").is_dir() {
         out::line(&format!("  rhumb warc ls {shown}"))?;
     }

@@ -1,4 +1,4 @@
-//! The archived copies of pages, as they are shown.
+//! What is shown of pages: their texts out of the log, their copies out of the archive.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -58,6 +58,14 @@ impl Copies {
             text: said.text,
             html,
         }))
+    }
+
+    /// What a page said at a visit.
+    pub fn text(&self, visit: u64) -> Option<String> {
+        let (_, payload) = log::record_at(&*self.disk, PageRef(visit).position()).ok()??;
+        let mut said = PageText::default();
+        SkimmedPage::read(&payload).ok()?.read_text(&mut said).ok()?;
+        Some(said.text)
     }
 
     /// The visit that the index has of a page.

@@ -199,30 +199,23 @@ impl LogLinks {
     /// Looks through the log for pages that were visited several times.
     pub fn new(disk: Arc<dyn Disk>, until: Position, qualities: Option<Qualities>) -> Result<LogLinks> {
         let mut links = LogLinks { disk, until, newest: HashMap::new(), redirects: HashMap::new(), qualities };
-        let mut seen = Vec::new();
-        links.each_visit(|visit, _| {
-            seen.push(Fingerprint::of(visit.url.as_str()).0);
-            Ok(())
-        })?;
-        seen.sort_unstable();
-        let again = seen.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| (pair[0], Position::START));
-        links.newest = again.collect();
-        drop(seen);
-        let (mut newest, mut redirects) = (std::mem::take(&mut links.newest), HashMap::new());
+        let (mut visits, mut redirects) = (Vec::new(), HashMap::new());
         let mut room = String::new();
         links.each_visit(|visit, place| {
             let id = Fingerprint::of(visit.url.as_str()).0;
-            if let Some(at) = newest.get_mut(&id) {
-                *at = place;
-            }
+            visits.push((id, place));
             if visit.outcome == Outcome::Redirect {
                 visit.links(&mut room, |link| _ = redirects.insert(id, Fingerprint::of(link.url).0))?;
-            } else {
+            } else if !redirects.is_empty() {
                 redirects.remove(&id);
             }
             Ok(())
         })?;
-        (links.newest, links.redirects) = (newest, redirects);
+        visits.sort_unstable();
+        let again = visits.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+        // The last one stays.
+        links.newest = again.map(|pair| pair[1]).collect();
+        links.redirects = redirects;
         Ok(links)
     }
 

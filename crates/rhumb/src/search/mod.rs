@@ -55,13 +55,12 @@ impl Search {
         if config.storage.index && !DirLock::is_held(dir) {
             catch_up(dir, &disk, &config)?;
         }
-        let opened = Snapshot::open(disk.clone()).map_err(|e| advised(e, dir))?;
-        let Some(snapshot) = opened else {
-            // A crawl that has just begun has none yet, and one that was told to keep none never will.
-            if !config.storage.index || !DirLock::is_held(dir) {
-                return Ok(None);
-            }
-            return Err(anyhow::anyhow!("the crawl has just begun, and there is no index yet; try again in a moment"));
+        let failed = |e| advised(e, dir);
+        let snapshot = match Snapshot::open(disk.clone()).map_err(failed)? {
+            Some(snapshot) => snapshot,
+            None if !config.storage.index => return Ok(None),
+            // A crawl that has just begun has none yet.
+            None => Snapshot::empty(disk.clone()).map_err(failed)?,
         };
         let copies = Copies::new(dir, disk, &settings);
         Ok(Some(Search {
@@ -96,7 +95,7 @@ impl Search {
         let (found, plan) = index.search(&request, &self.ranking, self).map_err(failed)?;
         let mut results = Vec::with_capacity(found.hits.len());
         for hit in &found.hits {
-            let shown = index.show(hit, &plan, SNIPPET_CHARS).map_err(failed)?;
+            let shown = index.show(hit, &plan, SNIPPET_CHARS, self).map_err(failed)?;
             let explanation = match ask.explain {
                 false => None,
                 true => Some(index.explain(hit, &plan, &request, &self.ranking).map_err(failed)?),
@@ -170,6 +169,10 @@ impl Outside for Search {
         let ids = tries.iter().filter_map(|url| self.normalizer.normalize(url, None).ok());
         let ids: Vec<u64> = ids.map(|url| Fingerprint::of(url.as_str()).0).collect();
         ids.iter().copied().find(|id| index.find(*id).is_some()).or(ids.first().copied())
+    }
+
+    fn text(&self, visit: u64) -> Option<String> {
+        self.copies.text(visit)
     }
 
     fn site(&self, host: &str) -> String {

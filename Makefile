@@ -18,7 +18,7 @@ HOSTS  ?= 1000000
 # bash has a SECONDS of its own, which reaches us from nowhere but the command line.
 FUZZ_SECONDS = $(if $(filter command line,$(origin SECONDS)),$(SECONDS),600)
 
-.PHONY: help test tidy ci fmt clippy doc deny sim sim-smoke kill export-kill hostile faults flips tools fuzz fuzz-smoke bench-peers bench-links bench-sizes bench-scale clean
+.PHONY: help test tidy ci fmt clippy doc deny sim sim-smoke kill export-kill hostile faults flips tools fuzz fuzz-smoke bench-peers bench-links bench-search bench-sizes bench-scale clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,6 +109,9 @@ bench-peers: ## processor time per page beside wget2 and Scrapy (about 10 minute
 
 bench-links: ## what the link graph adds to a crawl, and how soon a link is answered; ARGS=--json keeps the result
 	$(PYTHON) bench/links.py $(ARGS)
+
+bench-search: ## what searching takes from a crawl that runs, and how long answers take meanwhile; ARGS=--json keeps the result
+	$(PYTHON) bench/search.py $(ARGS)
 
 bench-sizes: ## a crawl of 100,000 pages, interrupted and resumed, then looked into; ARGS=--json keeps the result
 	$(PYTHON) bench/sizes.py $(ARGS)

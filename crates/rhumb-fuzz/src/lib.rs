@@ -13,7 +13,9 @@ pub mod feed;
 pub mod graph;
 pub mod head;
 pub mod html;
+pub mod index;
 pub mod log;
+pub mod query;
 pub mod robots;
 pub mod sitemap;
 pub mod state;
@@ -48,7 +50,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("graph", graph::run),
     ("head", head::run),
     ("html", html::run),
+    ("index", index::run),
     ("log", log::run),
+    ("query", query::run),
     ("robots", robots::run),
     ("sitemap", sitemap::run),
     ("state", state::run),

@@ -54,4 +54,4 @@ macro_rules! replay {
     };
 }
 
-replay!(config, dns, feed, graph, head, html, log, robots, sitemap, state, url, warc);
+replay!(config, dns, feed, graph, head, html, index, log, query, robots, sitemap, state, url, warc);

@@ -14,12 +14,13 @@ use serde_json::Value;
 
 /// Which of our crates may use which, tests included. A crate that is not here is a decision to be taken.
 const DIRECTIONS: &[(&str, &[&str])] = &[
-    ("rhumb", &["rhumb-core", "rhumb-crawl", "rhumb-export", "rhumb-graph", "rhumb-sim", "rhumb-store"]),
+    ("rhumb", &["rhumb-core", "rhumb-crawl", "rhumb-export", "rhumb-graph", "rhumb-index", "rhumb-sim", "rhumb-store"]),
     ("rhumb-crawl", &["rhumb-core", "rhumb-store"]),
     ("rhumb-core", &["rhumb-store"]),
     ("rhumb-export", &["rhumb-core", "rhumb-store"]),
-    ("rhumb-fuzz", &["rhumb-core", "rhumb-crawl", "rhumb-graph", "rhumb-store"]),
+    ("rhumb-fuzz", &["rhumb-core", "rhumb-crawl", "rhumb-graph", "rhumb-index", "rhumb-store"]),
     ("rhumb-graph", &["rhumb-store"]),
+    ("rhumb-index", &["rhumb-store"]),
     ("rhumb-sim", &["rhumb-core", "rhumb-store"]),
     ("rhumb-store", &[]),
 ];
@@ -45,16 +46,19 @@ const LICENCES: &[&str] = &[
     "Zlib",
 ];
 
-/// Crates that stand in the tree twice, as in deny.toml, which gives the reasons; the last is one of tests.
+/// Crates that stand in the tree twice, as in deny.toml, which gives the reasons.
 const DUPLICATES: &[&str] = &[
     "bit-vec",
     "block-buffer",
     "cpufeatures",
     "crypto-common",
     "digest",
+    "foldhash",
     "getrandom",
     "hashbrown",
     "nom",
+    "rand",
+    "rand_core",
     "sha2",
     "syn",
     "synstructure",

@@ -18,7 +18,11 @@ pub fn run(data: &[u8]) {
     let query = Query::parse_at(&text, now_ms);
     assert_eq!(query.text, text);
     assert!(query.clauses.len() <= CLAUSES_MAX && query.notes.len() <= NOTES_MAX);
-    assert!(query.notes.iter().all(|note| !note.is_empty() && !note.chars().any(char::is_control)), "{:?}", query.notes);
+    assert!(
+        query.notes.iter().all(|note| !note.is_empty() && !note.chars().any(char::is_control)),
+        "{:?}",
+        query.notes
+    );
     let mut end = 0;
     for clause in &query.clauses {
         assert!(text.get(clause.span.clone()).is_some() && clause.span.start >= end, "{:?}", clause.span);
@@ -30,7 +34,10 @@ pub fn run(data: &[u8]) {
     assert_eq!(again.display(), written);
     for clause in query.clauses.iter().filter(|clause| clause.occur != Occur::Excluded) {
         if let What::Word(word) = &clause.what {
-            assert_eq!(query.with_replaced(clause.span.clone(), word).len(), text.len() + word.len() - clause.span.len());
+            assert_eq!(
+                query.with_replaced(clause.span.clone(), word).len(),
+                text.len() + word.len() - clause.span.len()
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! From text to terms: what a word of a page or of a query is called in the index.
 //!
 //! A term is a word in lower case, without its ending if the language has a stemmer ([`language`]), without marks above and below its
-//! letters. Scripts that do not separate words become overlapping pairs of characters ([`split`]). Pages and queries go through the
+//! letters. Scripts that do not separate words become overlapping pairs of characters ([`mod@split`]). Pages and queries go through the
 //! same code, so that they meet.
 //!
 //! Invariant: a term has no white space and no control characters; [`encode`] relies on it.

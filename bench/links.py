@@ -45,7 +45,7 @@ def main():
                     crawl_dir = Path(folder) / "crawl"
                     shutil.rmtree(crawl_dir, ignore_errors=True)
                     crawl = [rhumb, "crawl", web.seed, "--json", "--quiet", "--dir", str(crawl_dir), "--scope", "any", "--delay", "0s",
-                             "--per-ip", "0", "--allow-net", "127.0.0.0/8", "--no-sitemaps", "--memory", args.memory, *more]
+                             "--per-ip", "0", "--allow-net", "127.0.0.0/8", "--no-sitemaps", "--no-index", "--memory", args.memory, *more]
                     result, text = measure(crawl)
                     status = json.loads(text)
                     runs[kind].append(result)
@@ -83,7 +83,7 @@ def answered(rhumb, folder):
     waits, asked = [], set()
     with Web(rhumb, 20, 20, str(log)) as web:
         crawl = subprocess.Popen([rhumb, "crawl", web.seed, "--json", "--quiet", "--dir", str(crawl_dir), "--scope", "any", "--delay", "300ms",
-                                  "--allow-net", "127.0.0.0/8", "--no-sitemaps"], stdout=subprocess.DEVNULL)
+                                  "--allow-net", "127.0.0.0/8", "--no-sitemaps", "--no-index"], stdout=subprocess.DEVNULL)
         while not (crawl_dir / "log").is_dir():
             time.sleep(0.02)
         serve = subprocess.Popen([rhumb, "serve", str(crawl_dir), "--listen", "127.0.0.1:0", "--json"], stdout=subprocess.PIPE, text=True)

@@ -46,7 +46,7 @@ def install(scrapy):
 def commands(rhumb, python):
     """Each peer with its fastest fair settings: everything followed, nothing kept, no robots.txt, no pause."""
     crawl = [rhumb, "crawl", "--json", "--quiet", "--dir", "crawl", "--scope", "any", "--delay", "0s", "--per-ip", "0",
-             "--allow-net", "127.0.0.0/8"]
+             "--allow-net", "127.0.0.0/8", "--no-index"]
     return {
         "rhumb": crawl + ["--no-archive", "--no-graph"],
         "rhumb+archive": crawl + ["--no-graph", "--config", "no-text.toml"],

@@ -66,7 +66,7 @@ def memory(rhumb):
         with web:
             crawl_dir = str(Path(folder) / "crawl")
             crawl = [rhumb, "crawl", web.seed, "--json", "--quiet", "--dir", crawl_dir, "--scope", "any", "--delay", "0s", "--per-ip", "0",
-                     "--allow-net", "127.0.0.0/8", "--memory", "256MiB", "--max-time", "30m"]
+                     "--allow-net", "127.0.0.0/8", "--memory", "256MiB", "--max-time", "30m", "--no-index"]
 
             def enough():
                 done = subprocess.run([rhumb, "status", crawl_dir, "--json"], capture_output=True, text=True)

@@ -46,7 +46,7 @@ def main():
         web = Web(rhumb, args.hosts, args.pages, f"{folder}/requests.jsonl")
         with web:
             crawl = [rhumb, "crawl", web.seed, "--json", "--quiet", "--dir", str(crawl_dir), "--scope", "any", "--delay", "0s",
-                     "--per-ip", "0", "--allow-net", "127.0.0.0/8"]
+                     "--per-ip", "0", "--allow-net", "127.0.0.0/8", "--no-index"]
 
             def half():
                 done = subprocess.run([rhumb, "status", str(crawl_dir), "--json"], capture_output=True, text=True)

@@ -26,6 +26,7 @@ pub mod seen;
 pub mod sieve;
 pub mod sitemap;
 pub mod sketch;
+mod skim;
 pub mod splitter;
 pub mod traps;
 pub mod url;

@@ -1,6 +1,6 @@
 //! What the visit log holds: the bytes of each kind of record. docs/formats/log.md describes them.
 //!
-//! Appending a record is the commit point; all state is a fold over these.
+//! Appending a record is the commit point; all state is a fold over these. `skim.rs` reads a visit for those who need a part of it.
 
 use std::net::IpAddr;
 
@@ -17,6 +17,8 @@ use crate::sitemap::Hint;
 use crate::traps::RuleChange;
 use crate::url::{Fingerprint, Host, Url};
 use crate::visit::{Entry, LinkKind, Outlink, Purpose, Validators, VisitRecord};
+
+pub use crate::skim::{Skimmed, SkimmedLink, SkimmedPage};
 
 /// One record of the log.
 #[derive(Clone, Debug, PartialEq)]
@@ -194,120 +196,31 @@ pub fn visited_url(payload: &[u8]) -> Result<Url, Malformed> {
     Ok(Entry::from_bytes(from.bytes()?)?.url)
 }
 
-/// A visit as a follower of links sees it.
-#[derive(Clone, Debug)]
-pub struct Skimmed<'a> {
-    /// When it ended.
-    pub ended: Timestamp,
-    /// What was asked for.
-    pub url: Url,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// Whether it was a page that was asked for, and will not be asked for again for want of an answer.
-    pub is_final_page: bool,
-    /// The page's title.
-    pub title: &'a str,
-    links: Take<'a>,
-}
-
-/// A link as a follower of links sees it.
-#[derive(Clone, Debug)]
-pub struct SkimmedLink<'a> {
-    /// Where it leads, canonical.
-    pub url: &'a str,
-    /// How it was marked up.
-    pub kind: LinkKind,
-    /// By which marks the author declines to vouch for it.
-    pub rel: Rel,
-    /// Anchor text.
-    pub text: &'a str,
-}
-
-impl<'a> Skimmed<'a> {
-    /// Reads the payload of a visit's record without making anything of its links: [`Skimmed::links`] goes through them.
-    pub fn read(payload: &'a [u8]) -> Result<Skimmed<'a>, Malformed> {
-        let mut from = Take::new(payload);
-        let ended = Timestamp(from.u64()?);
-        let flags = from.u8()?;
-        let outcome = take_outcome(&mut from)?;
-        let url = Entry::from_bytes(from.bytes()?)?.url;
-        for _ in 0..3 {
-            from.u64()?;
-        }
-        from.bytes()?;
-        from.bytes()?;
-        Validators::take(&mut from)?;
-        from.opt_str()?;
-        let title = from.str()?;
-        if flags & ROBOTS != 0 {
-            from.bytes()?;
-            from.u8()?;
-        } else if outcome == Outcome::Ok {
-            from.raw(8)?;
-        }
-        if flags & DIGEST != 0 {
-            from.raw(20)?;
-        }
-        if flags & ARCHIVED != 0 {
-            ArchiveRef::take(&mut from)?;
-        }
-        if flags & ADDRESS != 0 {
-            from.bytes()?;
-        }
-        if flags & RETRY_AFTER != 0 {
-            from.u64()?;
-        }
-        if flags & ROBOTS_BODY != 0 {
-            from.bytes()?;
-        }
-        from.u32()?;
-        Ok(Skimmed { ended, url, outcome, is_final_page: flags & (ROBOTS | RETRY) == 0, title, links: from })
-    }
-
-    /// Calls `each` with the links in the order they stand on the page. `url` is room to put one after the other in.
-    pub fn links(&self, url: &mut String, mut each: impl FnMut(SkimmedLink<'_>)) -> Result<(), Malformed> {
-        let mut from = self.links.clone();
-        url.clear();
-        url.push_str(self.url.as_str());
-        for _ in 0..from.u64()? {
-            let flags = from.u8()?;
-            let shared = usize::try_from(from.u64()?).map_err(|_| Malformed("an impossible prefix"))?;
-            if !url.is_char_boundary(shared) {
-                return Err(Malformed("a link prefix is too long"));
-            }
-            url.truncate(shared);
-            url.push_str(from.str()?);
-            let (kind, rel) = (LinkKind::from_code(flags & 15), rel_of(flags));
-            each(SkimmedLink { url, kind, rel, text: from.str()? });
-        }
-        Ok(())
-    }
-}
-
-fn rel_of(flags: u8) -> Rel {
+pub(crate) fn rel_of(flags: u8) -> Rel {
     Rel::from_unvouched_bits((flags & NOFOLLOW) >> 4 | (flags & (UGC | SPONSORED)) >> 5)
 }
 
-const RETRY: u8 = 1;
+pub(crate) const RETRY: u8 = 1;
 const TRUNCATED: u8 = 2;
-const ROBOTS: u8 = 4;
-const DIGEST: u8 = 8;
-const ARCHIVED: u8 = 16;
-const ADDRESS: u8 = 32;
-const RETRY_AFTER: u8 = 64;
-const ROBOTS_BODY: u8 = 128;
+pub(crate) const ROBOTS: u8 = 4;
+pub(crate) const DIGEST: u8 = 8;
+pub(crate) const ARCHIVED: u8 = 16;
+pub(crate) const ADDRESS: u8 = 32;
+pub(crate) const RETRY_AFTER: u8 = 64;
+pub(crate) const ROBOTS_BODY: u8 = 128;
 /// More flags, which come last and only if there are any.
 const NOTHING_NEW: u8 = 1;
 /// Behind them come fields that most visits do not have: a tag, a length and so many bytes each. Unknown ones are passed over.
-const FIELDS: u8 = 2;
+pub(crate) const FIELDS: u8 = 2;
 const SITEMAP_WANTED: u8 = 4;
-const FIELD_DIRECTIVES: u8 = 1;
-const FIELD_CANONICAL: u8 = 2;
-const FIELD_LANGUAGE: u8 = 3;
-const FIELD_TEXT_KEPT: u8 = 4;
+pub(crate) const FIELD_DIRECTIVES: u8 = 1;
+pub(crate) const FIELD_CANONICAL: u8 = 2;
+pub(crate) const FIELD_LANGUAGE: u8 = 3;
+pub(crate) const FIELD_TEXT_KEPT: u8 = 4;
 const FIELD_HINTS: u8 = 5;
 const FIELD_CONTENT: u8 = 6;
 const FIELD_COPY_OF: u8 = 7;
+pub(crate) const FIELD_SAID: u8 = 8;
 
 /// Bits of a link beside its kind.
 const NOFOLLOW: u8 = 16;
@@ -419,6 +332,9 @@ fn put_fields(visit: &VisitRecord, into: &mut Vec<u8>) {
     if let Some(page) = visit.copy_of {
         put(FIELD_COPY_OF, &page.0.to_le_bytes());
     }
+    if let Some(said) = &visit.said {
+        put(FIELD_SAID, said);
+    }
     let mut hints = Vec::new();
     let mut last = 0;
     for (i, link) in visit.links.iter().enumerate().filter(|(_, l)| l.hint != Hint::default()) {
@@ -446,6 +362,7 @@ fn take_fields(from: &mut Take<'_>, visit: &mut VisitRecord) -> Result<(), Malfo
             FIELD_TEXT_KEPT => visit.text_kept = Some(text()?.into()),
             FIELD_CONTENT => visit.content = Some(Content::take(&mut Take::new(bytes))?),
             FIELD_COPY_OF => visit.copy_of = Some(PageRef(take_word(&mut Take::new(bytes))?)),
+            FIELD_SAID => visit.said = Some(bytes.into()),
             FIELD_HINTS => {
                 let mut hints = Take::new(bytes);
                 let mut at = 0;
@@ -544,7 +461,7 @@ fn take_word(from: &mut Take<'_>) -> Result<u64, Malformed> {
     Ok(u64::from_le_bytes(from.raw(8)?.try_into().map_err(|_| Malformed("half a word"))?))
 }
 
-fn take_outcome(from: &mut Take<'_>) -> Result<Outcome, Malformed> {
+pub(crate) fn take_outcome(from: &mut Take<'_>) -> Result<Outcome, Malformed> {
     Outcome::from_code(from.u8()?).ok_or(Malformed("an unknown outcome"))
 }
 

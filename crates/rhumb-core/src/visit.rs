@@ -8,7 +8,7 @@ use rhumb_store::archive::ArchiveRef;
 use rhumb_store::codec::{Malformed, Put, Take};
 
 use crate::outcome::Outcome;
-use crate::page::{self, Directives, Rel};
+use crate::page::{self, Directives, PageText, Rel};
 use crate::seen::{Content, Known, PageRef};
 use crate::sitemap::{Hint, SitemapLevel};
 use crate::url::{Host, Url};
@@ -343,8 +343,10 @@ pub struct VisitRecord {
     pub canonical: Option<Url>,
     /// The language of the text, as ISO 639 names it; empty if it is not known.
     pub language: Box<str>,
-    /// The text of a page of which no copy may be kept.
+    /// The text of a page of which no copy may be kept, if `said` does not have it.
     pub text_kept: Option<Box<str>>,
+    /// What the page says: the bytes of a [`PageText`], compressed as they are in the log.
+    pub said: Option<Box<[u8]>>,
     /// The usual place of a site's sitemap is worth a look, if its robots.txt named none.
     pub sitemap_wanted: bool,
     /// Whether the page says nothing that its registrable domain had not said before.
@@ -389,6 +391,7 @@ impl VisitRecord {
             canonical: None,
             language: "".into(),
             text_kept: None,
+            said: None,
             sitemap_wanted: false,
             nothing_new: false,
             duplicate_of: None,
@@ -409,8 +412,17 @@ impl VisitRecord {
     pub fn memory_bytes(&self) -> usize {
         let links: usize = self.links.iter().map(|l| l.url.as_str().len() + l.text.len()).sum();
         let robots = self.robots.as_ref().map_or(0, |r| r.len());
-        let text = self.text_kept.as_ref().map_or(0, |t| t.len());
+        let text = self.text_kept.as_ref().map_or(0, |t| t.len()) + self.said.as_ref().map_or(0, |s| s.len());
         links + self.links.capacity() * size_of::<Outlink>() + robots + text
+    }
+
+    /// What the page says, if the log holds it.
+    pub fn page_text(&self) -> Result<Option<PageText>, Malformed> {
+        let kept = |text: &str| PageText { text: text.to_owned(), ..PageText::default() };
+        match &self.said {
+            Some(said) => PageText::take(said).map(Some),
+            None => Ok(self.text_kept.as_deref().map(kept)),
+        }
     }
 
     /// Whether it is a page that was fetched, for good.

@@ -695,6 +695,7 @@ impl Engine {
             obey: self.settings.obey,
             templates: Mutex::new(Templates::new(self.settings.templates_max / self.settings.threads.max(1))),
             archive: self.settings.archive,
+            said: self.settings.said,
             scratch: Mutex::default(),
             ids: Mutex::new(RecordIds::new(record_seed(number), 0)),
             large: large.clone(),

@@ -57,6 +57,8 @@ pub struct Settings {
     pub obey: Obedience,
     /// Whether pages are archived.
     pub archive: bool,
+    /// Whether the log holds what pages say, for a text index.
+    pub said: bool,
     /// Sites of which is remembered what their pages have in common.
     pub templates_max: usize,
     /// Memory for pages on their way, from the first byte to the commit.

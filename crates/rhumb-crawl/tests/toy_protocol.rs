@@ -121,6 +121,7 @@ fn settings(toys: &Arc<Toys>) -> Settings {
         formats: Formats::default(),
         obey: Obedience::default(),
         archive: true,
+        said: true,
         templates_max: 4,
         page_bytes_max: 1 << 20,
         pages_max: None,

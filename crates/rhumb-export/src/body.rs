@@ -21,14 +21,14 @@ use crate::plan::Names;
 const FILES_MAX: usize = 16;
 
 /// The archive of a crawl, for several threads to read from.
-pub(crate) struct Bodies {
+pub struct Bodies {
     dir: PathBuf,
     names: Mutex<Names>,
     open: Mutex<VecDeque<(u32, Arc<File>)>>,
 }
 
 /// A visit's response: the head that came with it and the body it had.
-pub(crate) struct Capture {
+pub struct Capture {
     /// WARC-Record-ID of the visit's own record.
     pub id: Option<String>,
     /// The head of this visit.
@@ -38,17 +38,18 @@ pub(crate) struct Capture {
 }
 
 impl Bodies {
-    pub(crate) fn new(crawl: &Path, disk: Arc<dyn Disk>) -> Bodies {
+    /// The archive of the crawl in this directory.
+    pub fn new(crawl: &Path, disk: Arc<dyn Disk>) -> Bodies {
         Bodies { dir: crawl.join(archive::DIR), names: Mutex::new(Names::new(disk)), open: Mutex::new(VecDeque::new()) }
     }
 
     /// The name of an archive file, if it is there.
-    pub(crate) fn name(&self, serial: u32) -> Option<String> {
+    pub fn name(&self, serial: u32) -> Option<String> {
         self.names.lock().expect("nobody panics while looking up a name").of(serial).ok().map(String::from)
     }
 
     /// Reads the response at `own`, with the body at `other` if there is one; nothing if it cannot be read.
-    pub(crate) fn read(&self, own: &ArchiveRef, other: Option<&ArchiveRef>) -> Option<Capture> {
+    pub fn read(&self, own: &ArchiveRef, other: Option<&ArchiveRef>) -> Option<Capture> {
         let (fields, mut head, mut body) = self.record(own)?;
         if fields.kind() == "revisit" {
             let (_, original, copy) = self.record(other?)?;

@@ -8,7 +8,7 @@
 //! Invariants: what an export holds is a function of the log up to where it ended when the export began; memory follows
 //! [`Options::memory_bytes`] and the largest page, not the crawl; OUT is whole or not there.
 
-mod body;
+pub mod body;
 mod error;
 mod index;
 mod jsonl;

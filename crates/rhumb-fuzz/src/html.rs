@@ -4,7 +4,7 @@
 
 use rhumb_core::page::coding::{DecodeLimits, decode};
 use rhumb_core::page::{
-    ExtractOptions, Extractor, Page, ParseOptions, ParseReport, SiteTemplate, parse_page, parse_page_into,
+    ExtractOptions, Extractor, Page, PageText, ParseOptions, ParseReport, SiteTemplate, parse_page, parse_page_into,
 };
 use rhumb_store::codec::Take;
 
@@ -130,4 +130,11 @@ fn check(page: &Page, bounds: &ExtractOptions) {
     let spans = page.headings.iter().map(|h| &h.span).chain(&page.emphasis);
     assert!(spans.into_iter().all(|span| page.text.get(span.clone()).is_some()), "a span outside the text");
     assert!(page.headings.is_sorted_by_key(|h| h.span.start) && page.emphasis.is_sorted_by_key(|s| s.start));
+    let said = PageText::of(page);
+    assert_eq!(PageText::take(&said.to_bytes()).as_ref(), Ok(&said), "what a page says is read as it was written");
+    // Marks keep their order and their words on the way to the main text.
+    let mut marks = page.emphasised();
+    assert!(said.emphasised().all(|word| marks.any(|mark| mark == word)), "emphasis that the page does not have");
+    let mut marks = page.headings();
+    assert!(said.headings().all(|words| marks.any(|mark| mark == words)), "a heading that the page does not have");
 }

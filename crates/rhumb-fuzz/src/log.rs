@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use rhumb_core::handover::Batch;
-use rhumb_core::record::{Record, Skimmed, SkimmedLink};
+use rhumb_core::page::PageText;
+use rhumb_core::record::{Record, Skimmed, SkimmedLink, SkimmedPage};
 use rhumb_core::visit::{Entry, VisitRecord};
 use rhumb_store::codec::Malformed;
 use rhumb_store::disk::Disk;
@@ -91,6 +92,18 @@ fn skim(payload: &[u8], visit: &VisitRecord) {
     };
     skimmed.links(&mut String::new(), each).expect("links can be skimmed");
     assert_eq!(links.count(), 0);
+    let page = SkimmedPage::read(payload).expect("what is understood can be skimmed");
+    assert_eq!((&page.entry, page.started, page.status), (&visit.entry, visit.started, visit.status));
+    assert_eq!((page.directives, page.archived, page.language), (visit.directives, visit.archived, &*visit.language));
+    assert_eq!((&page.canonical, page.said), (&visit.canonical, visit.said.as_deref()));
+    let mut text = PageText::default();
+    let read = page.read_text(&mut text).map(|held| held.then_some(&text));
+    assert_eq!(read, visit.page_text().as_ref().map(Option::as_ref).map_err(Clone::clone));
+    if let Ok(Some(text)) = read
+        && page.said.is_some()
+    {
+        assert_eq!(PageText::take(&text.to_bytes()).as_ref(), Ok(text), "what a page says is written as it was read");
+    }
 }
 
 fn entry(data: &[u8]) {

@@ -5,7 +5,7 @@
 //! knows what a visit or a page is; the program feeds it from the log.
 //!
 //! Read [`rows`] first (what a graph is), then [`store`] (a graph that grows) and [`query`] (asking it). Below them lie [`level`] with
-//! [`urls`], [`nodes`] and [`code`] (links on disk), [`delta`] (links in memory), [`merge`] and [`manifest`]; below everything [`sealed`].
+//! [`urls`], [`nodes`] and [`code`] (links on disk), [`delta`] (links in memory), [`merge`] and [`manifest`]; below everything [`rhumb_store::sealed`].
 //! [`algo`] computes over whole graphs, [`bv`], [`edges`] and [`sort`] bring graphs from elsewhere.
 
 pub mod algo;
@@ -22,7 +22,6 @@ pub mod merge;
 pub mod nodes;
 pub mod query;
 pub mod rows;
-pub mod sealed;
 pub mod sort;
 pub mod store;
 pub mod urls;

@@ -10,7 +10,7 @@ use rhumb_store::{Result, StoreError};
 
 use crate::level::DIR;
 use crate::rows::Node;
-use crate::sealed::{Kind, Sealed, SealedWriter};
+use rhumb_store::sealed::{Kind, Sealed, SealedWriter};
 
 const KIND: Kind = Kind { magic: *b"rhumblvl", version: 1 };
 /// The number of the next level is never higher: a level a second would take a lifetime to get there.

@@ -8,7 +8,7 @@ use rhumb_store::disk::Disk;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::rows::Node;
-use crate::sealed::{Kind, Sealed, SealedWriter};
+use rhumb_store::sealed::{Kind, Sealed, SealedWriter};
 
 const KIND: Kind = Kind { magic: *b"rhumbnod", version: 1 };
 /// Nodes, pages, hosts, words of the filter: a word each, at the end of the content.

@@ -3,10 +3,11 @@
 //! Everything durable goes through the small [`disk::Disk`] trait. Nothing here knows what a URL is.
 //! Read [`log`] first (the crawl's truth), then [`fifo`], [`runs`], [`rows`], [`spool`] and [`table`] (what folds over it keep
 //! on disk), [`checkpoint`], and [`archive`] with [`warc`] (where pages lie).
-//! [`verify`] reads them all. [`map`] is for files that are read in place.
+//! [`verify`] reads them all. [`map`], [`sealed`] and [`checked`] are for files that are read in place.
 
 pub mod archive;
 mod blocks;
+pub mod checked;
 pub mod checkpoint;
 pub mod codec;
 pub mod disk;
@@ -16,6 +17,7 @@ pub mod log;
 pub mod map;
 pub mod rows;
 pub mod runs;
+pub mod sealed;
 pub mod spool;
 pub mod table;
 pub mod time;

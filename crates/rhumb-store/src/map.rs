@@ -46,3 +46,8 @@ impl Deref for Map {
         }
     }
 }
+
+// SAFETY: the bytes lie in the mapping or in the vector's own memory, neither of which moves or changes when the `Map` is moved, and
+// there is no way to change either through it.
+#[allow(unsafe_code)]
+unsafe impl stable_deref_trait::StableDeref for Map {}

@@ -2,6 +2,7 @@
 
 mod bench;
 mod graph;
+mod search;
 mod serve;
 
 use std::net::SocketAddr;
@@ -17,6 +18,7 @@ use rhumb_export::{FORMATS, Format};
 use crate::units::{Size, Span};
 pub use bench::{BenchCommand, BenchCrawlArgs};
 pub use graph::{BuildArgs, GraphCommand, GraphExportArgs, GraphFormat, LinksArgs, Measure, RankArgs};
+pub use search::{EvalArgs, IndexCommand, SearchArgs};
 pub use serve::ServeArgs;
 
 const EXAMPLES: &str = "\
@@ -96,6 +98,14 @@ pub enum Command {
     /// List the links to or from a page, while the crawl runs too.
     #[command(after_help = graph::LINKS_EXAMPLES)]
     Links(LinksArgs),
+    /// Search what was crawled, while the crawl runs too.
+    #[command(after_help = search::SEARCH_EXAMPLES)]
+    Search(SearchArgs),
+    /// Measure the ranking of the text index.
+    Index {
+        #[command(subcommand)]
+        command: IndexCommand,
+    },
     /// Build, measure, rank and export the graph of links.
     #[command(after_help = graph::GRAPH_EXAMPLES)]
     Graph {

@@ -23,6 +23,9 @@ use rhumb_crawl::dns::DnsConfig;
 use rhumb_crawl::fetch::FetchLimits;
 use rhumb_crawl::pdf::{Pdf, PdfConfig};
 use rhumb_crawl::settings::Stages;
+use rhumb_index::arrange::Arrangement;
+use rhumb_index::page::Weights;
+use rhumb_index::search::Ranking;
 use serde::{Deserialize, Serialize};
 
 use crate::credentials;
@@ -93,6 +96,8 @@ pub struct Config {
     pub dns: DnsSection,
     pub net: NetSection,
     pub storage: StorageSection,
+    pub index: IndexSection,
+    pub ranking: Ranking,
     pub traps: TrapsSection,
     pub robots: RobotsSection,
     pub priority: Vec<PriorityRule>,
@@ -268,7 +273,8 @@ pub struct PageSection {
     pub links_max: usize,
     /// Also follow images, scripts and style sheets.
     pub resources: bool,
-    /// Read the main text, for duplicates and mirrors; if it is not said, when an archive is kept.
+    /// Read the main text, for duplicates, mirrors and the text index; if it is not said, when an archive or an index is kept. Without
+    /// it the index has nothing to find.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<bool>,
 }
@@ -343,6 +349,7 @@ pub struct NetSection {
 #[serde(default, deny_unknown_fields)]
 pub struct StorageSection {
     pub archive: bool,
+    /// Keep in the log what pages say, for the text index.
     pub index: bool,
     /// Keep the link graph while crawling; without it, it is made when it is asked for.
     pub graph: bool,
@@ -364,6 +371,57 @@ impl Default for StorageSection {
             archive_file: Size(1 << 30),
         }
     }
+}
+
+/// What the text index is made with. Other weights make another index: the next crawl, search or rebuild makes it anew.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IndexSection {
+    /// The share of the pages that is asked first, of those that are asked next, and so on; the rest is the second tier.
+    pub tiers: Vec<f64>,
+    /// With fewer pages there is one tier.
+    pub tiers_pages_min: u64,
+    /// How often a word counts, by where it stands.
+    pub weights: Weights,
+}
+
+impl Default for IndexSection {
+    fn default() -> Self {
+        let Arrangement { shares, pages_min, .. } = Arrangement::default();
+        IndexSection { tiers: shares, tiers_pages_min: pages_min, weights: Weights::default() }
+    }
+}
+
+impl IndexSection {
+    /// How pages are arranged, save for memory.
+    pub fn arrangement(&self) -> Arrangement {
+        Arrangement { shares: self.tiers.clone(), pages_min: self.tiers_pages_min, ..Arrangement::default() }
+    }
+
+    fn check(&self) -> Result<()> {
+        let is_share = |share: &f64| (0.0..=1.0).contains(share);
+        if self.tiers.len() > 8 || !self.tiers.iter().all(is_share) || !self.tiers.is_sorted() {
+            bail!("index.tiers: at most 8 shares between 0 and 1, ascending");
+        }
+        let w = self.weights;
+        if [w.title, w.heading, w.emphasis, w.address, w.body].iter().any(|n| !(1..=15).contains(n))
+            || w.description > 15
+        {
+            bail!("index.weights: between 1 and 15");
+        }
+        Ok(())
+    }
+}
+
+fn check_ranking(r: &Ranking) -> Result<()> {
+    let weights = [r.anchor, r.rank, r.proximity, r.coverage, r.freshness, r.feedback];
+    if weights.iter().any(|w| !(0.0..=100.0).contains(w)) || !(0.0..=1e6).contains(&r.freshness_days) {
+        bail!("ranking: weights are between 0 and 100");
+    }
+    if r.feedback_pages > 100 || r.feedback_words > 200 {
+        bail!("ranking: at most 100 feedback_pages and 200 feedback_words");
+    }
+    Ok(())
 }
 
 /// Which directives of pages are obeyed beside robots.txt, which always is.
@@ -539,6 +597,8 @@ impl Config {
         if self.formats.pdf_at_once == 0 {
             bail!("formats.pdf_at_once: at least one");
         }
+        self.index.check()?;
+        check_ranking(&self.ranking)?;
         if c.memory.0 < memory::BYTES_MIN {
             bail!("memory {}: at least {}", c.memory, Size(memory::BYTES_MIN));
         }
@@ -576,7 +636,7 @@ impl Config {
             ..FilterConfig::default()
         };
         rhumb_core::filter::Filter::new(filter.clone()).map_err(|e| anyhow::anyhow!("{e}"))?;
-        let text = self.page.text.unwrap_or(self.storage.archive);
+        let text = self.page.text.unwrap_or(self.storage.archive || self.storage.index);
         Ok(Settings {
             protocols: rhumb_crawl::protocol::Registry::default(),
             crawl: self.crawl_config(agent, &shares, &files)?,
@@ -609,7 +669,7 @@ impl Config {
                     links_max: self.page.links_max,
                     resources: self.page.resources,
                     agent: product_token(agent).to_string(),
-                    // The content-seen test reads the main text; nobody else reads any.
+                    // The content-seen test and the text index read the main text; nobody else reads any.
                     text,
                     main_text: text,
                     ..ExtractOptions::default()
@@ -633,6 +693,7 @@ impl Config {
                 noarchive: self.robots.noarchive,
             },
             archive: self.storage.archive,
+            said: self.storage.index && text,
             templates_max: shares.pages / TEMPLATES_SHARE / SiteTemplate::BYTES_MAX,
             page_bytes_max: shares.pages - shares.pages / READING_SHARE,
             pages_max: c.limit,
@@ -727,6 +788,20 @@ mod tests {
         let text = config.to_toml().expect("write");
         assert_eq!(toml::from_str::<Config>(&text).expect("read"), config);
         assert!(config.settings().is_ok());
+    }
+
+    #[test]
+    fn text_is_read_when_somebody_needs_it() {
+        let check = |text: &str, main_text: bool, said: bool| {
+            let settings = Config::from_text(text).expect(text).settings().expect(text);
+            assert_eq!((settings.parse.extract.main_text, settings.said), (main_text, said), "{text}");
+        };
+        check("", true, true);
+        check("storage = { archive = false }", true, true);
+        check("storage = { index = false }", true, false);
+        check("storage = { archive = false, index = false }", false, false);
+        check("page = { text = true }\nstorage = { archive = false, index = false }", true, false);
+        check("page = { text = false }", false, false);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub struct Shares {
     pub seen: usize,
     /// Links that are not on disk yet; then they become a level of the graph.
     pub graph: usize,
+    /// Pages that are not in the text index on disk yet; then they become a part of it.
+    pub index: usize,
     /// Addresses of hosts; the least used are forgotten.
     pub dns: usize,
     /// TLS sessions to take up again; the least used are forgotten.
@@ -32,17 +34,18 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// The shares of a setting, in 32nds: 11, 8, 4, 2, 2, 1, 2, 1, 1.
+    /// The shares of a setting, in 32nds: 9, 7, 4, 2, 2, 1, 2, 3, 1, 1.
     pub fn of(memory: Size) -> Shares {
         let part = |n: u64| (memory.0 / 32 * n) as usize;
         Shares {
-            sieve: part(11),
-            frontier: part(8),
+            sieve: part(9),
+            frontier: part(7),
             pages: part(4),
             connections: part(2),
             seen: part(2),
             traps: part(1),
             graph: part(2),
+            index: part(3),
             dns: part(1),
             tls: part(1),
         }
@@ -58,6 +61,7 @@ impl Shares {
             ("content seen", self.seen),
             ("traps", self.traps),
             ("graph", self.graph),
+            ("index", self.index),
             ("DNS", self.dns),
             ("TLS sessions", self.tls),
         ];
@@ -74,11 +78,11 @@ mod tests {
     fn all_of_it_is_given_away_and_no_more() {
         for memory in [BYTES_MIN, 256 << 20, 512 << 20, 64 << 30] {
             let s = Shares::of(Size(memory));
-            let sum = s.sieve + s.frontier + s.pages + s.connections + s.seen + s.traps + s.graph + s.dns + s.tls;
-            assert_eq!(sum as u64, memory);
+            let own = s.sieve + s.frontier + s.pages + s.connections + s.dns + s.tls;
+            assert_eq!((own + s.seen + s.traps + s.graph + s.index) as u64, memory);
         }
-        let expected = "sieve 176MiB, frontier 128MiB, pages 64MiB, idle connections 32MiB, content seen 32MiB, traps 16MiB, \
-                        graph 32MiB, DNS 16MiB, TLS sessions 16MiB";
+        let expected = "sieve 144MiB, frontier 112MiB, pages 64MiB, idle connections 32MiB, content seen 32MiB, traps 16MiB, \
+                        graph 32MiB, index 48MiB, DNS 16MiB, TLS sessions 16MiB";
         assert_eq!(Shares::of(Size(512 << 20)).describe(), expected);
     }
 }

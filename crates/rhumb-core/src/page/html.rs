@@ -177,7 +177,8 @@ impl Extractor {
         page.text = self.text.finish();
         if wants_main_text {
             self.main_text.tree.finish(html.len(), page.text.len());
-            self.main_text.write(&page.text, page.title.as_deref(), &mut page.main_text);
+            let title = page.title.as_deref();
+            self.main_text.write(&page.text, title, &mut page.main_text, &mut page.main_pieces);
             if options.markdown {
                 let bytes_max = options.text_bytes_max.saturating_mul(2);
                 let base = self.own.take().map(|own| page.document_base(&own));

@@ -2,8 +2,8 @@
 //!
 //! The way of a body: `coding.rs` undoes Content-Encoding, `sniff.rs` decides what kind of thing it is, `encoding.rs` turns
 //! bytes into characters, and the [`Format`] that claims the body fills a [`Page`]: for HTML that is `html.rs`, which walks over the
-//! tokens of `tokenize.rs`. `report.rs` is what `rhumb parse` prints. Reading order: this file, `format/mod.rs`, `html.rs`,
-//! `tokenize.rs`.
+//! tokens of `tokenize.rs`. `report.rs` is what `rhumb parse` prints, `said.rs` what the visit log keeps of a page. Reading order: this
+//! file, `format/mod.rs`, `html.rs`, `tokenize.rs`.
 //!
 //! Invariant: no input makes any of these fail, take more than linear time, or keep more memory than its bounds allow.
 //! A page that is broken is a page of which we understood less.
@@ -20,6 +20,7 @@ mod links;
 mod main_text;
 mod meta;
 mod report;
+mod said;
 #[cfg(test)]
 mod samples;
 pub mod sniff;
@@ -37,6 +38,7 @@ pub use links::{Link, LinkTag, Links};
 pub use main_text::SiteTemplate;
 pub use meta::{Refresh, Rel};
 pub use report::{ParseReport, ReportLink};
+pub use said::PageText;
 pub use sniff::MediaKind;
 pub(crate) use text::cut;
 
@@ -45,7 +47,7 @@ pub(crate) use text::cut;
 pub struct Heading {
     /// 1 for `<h1>`.
     pub level: u8,
-    /// Where in [`Page::text`].
+    /// Where in [`Page::text`], or in [`PageText::text`].
     pub span: Range<usize>,
 }
 
@@ -97,6 +99,8 @@ pub struct Page {
     pub text: String,
     /// The main text: `text` without menus, sidebars, footers and their like, when asked for.
     pub main_text: String,
+    /// Where the pieces of `main_text` lie in `text`; each begins a line there.
+    pub main_pieces: Vec<Range<usize>>,
     /// The main text as CommonMark, when asked for.
     pub markdown: String,
     /// The headings in `text`, in order.
@@ -211,15 +215,17 @@ impl Page {
 
     /// Forgets everything but its memory.
     pub fn clear(&mut self) {
-        let Page { mut links, mut text, mut main_text, mut markdown, mut headings, mut emphasis, .. } =
-            std::mem::take(self);
+        let Page {
+            mut links, mut text, mut main_text, mut main_pieces, mut markdown, mut headings, mut emphasis, ..
+        } = std::mem::take(self);
         links.clear();
         text.clear();
         main_text.clear();
+        main_pieces.clear();
         markdown.clear();
         headings.clear();
         emphasis.clear();
-        *self = Page { links, text, main_text, markdown, headings, emphasis, ..Page::default() };
+        *self = Page { links, text, main_text, main_pieces, markdown, headings, emphasis, ..Page::default() };
     }
 }
 

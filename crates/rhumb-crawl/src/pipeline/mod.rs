@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use rhumb_core::filter::Filter;
 use rhumb_core::outcome::Outcome;
 use rhumb_core::page::coding::{self, CodingProblem, DecodeLimits, Decoded};
-use rhumb_core::page::{Body, Extractor, Format, Formats, Gist, Obedience, Page, ParseOptions};
+use rhumb_core::page::{Body, Extractor, Format, Formats, Gist, Obedience, Page, PageText, ParseOptions};
 use rhumb_core::robots::ROBOTS_BYTES_MAX;
 use rhumb_core::seen::{Archived, Sketcher};
 use rhumb_core::url::{Host, Normalizer};
@@ -68,6 +68,8 @@ pub struct Tools {
     pub obey: Obedience,
     /// Whether pages are archived.
     pub archive: bool,
+    /// Whether the log holds what pages say.
+    pub said: bool,
     /// What the pages of each site have in common.
     pub templates: Mutex<Templates>,
     /// Buffers in use again and again.
@@ -87,13 +89,21 @@ pub struct Scratch {
     extractor: Extractor,
     page: Page,
     sketcher: Sketcher,
+    said: PageText,
+    packed: Vec<u8>,
     writer: RecordWriter,
 }
 
 impl Scratch {
     fn new(stages: Stages) -> Scratch {
-        let writer = RecordWriter::new(i32::from(stages.gzip));
-        Scratch { extractor: Extractor::default(), page: Page::default(), sketcher: Sketcher::default(), writer }
+        Scratch {
+            extractor: Extractor::default(),
+            page: Page::default(),
+            sketcher: Sketcher::default(),
+            said: PageText::default(),
+            packed: Vec::new(),
+            writer: RecordWriter::new(i32::from(stages.gzip)),
+        }
     }
 }
 

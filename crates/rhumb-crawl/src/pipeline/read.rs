@@ -140,14 +140,30 @@ pub(super) fn read_page(
     record.canonical = canonical.and_then(|href| tools.normalizer.normalize(href, Some(&base)).ok());
     record.canonical.take_if(|url| *url == record.entry.url);
     record.language = page.declared_language().unwrap_or_default().into();
-    if !may_be_kept(record, tools) && record.directives.hides_at(record.ended).is_none() {
-        record.text_kept = Some(page.main_text.as_str().into());
-    }
+    keep_text(record, tools, scratch);
     // A site's front page, or where the user begins: the sitemap is asked for once, if robots.txt named none.
     if tools.sitemaps && record.entry.url.is_web() && (record.entry.seed || record.entry.url.path() == "/") {
         record.sitemap_wanted = wanted(&record.entry.url.host().sitemap_url(), 1, tools);
     }
     gist
+}
+
+/// What the page says goes into the log, for an index that is made from there; not if it asks to be kept out of one.
+fn keep_text(record: &mut VisitRecord, tools: &Tools, scratch: &mut Scratch) {
+    if record.directives.hides_at(record.ended).is_some() {
+        return;
+    }
+    if !tools.said {
+        let hidden = !may_be_kept(record, tools);
+        record.text_kept = hidden.then(|| scratch.page.main_text.as_str().into());
+        return;
+    }
+    scratch.said.fill(&scratch.page);
+    if !scratch.said.is_empty() {
+        scratch.packed.clear();
+        scratch.said.put(&mut scratch.packed);
+        record.said = Some(scratch.packed.as_slice().into());
+    }
 }
 
 /// The preferred address that a `Link` header names (RFC 8288, RFC 6596).

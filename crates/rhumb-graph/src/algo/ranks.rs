@@ -1,6 +1,6 @@
 //! Ranks as files keyed by node: one number for every node of a graph, read in place.
 //!
-//! The file is sealed ([`crate::sealed`]), so it is whole or refused; `docs/formats/graph.md` says what its bytes are. Values are
+//! The file is sealed ([`rhumb_store::sealed`]), so it is whole or refused; `docs/formats/graph.md` says what its bytes are. Values are
 //! single floats: ranks are compared and weighed, and seven digits are more than any of the measures is exact to.
 //!
 //! **Cost.** 4 bytes a node, and 4 KiB of quantiles for [`Ranks::percentile`]. Writing sorts a copy of the values: 4 bytes a
@@ -8,8 +8,8 @@
 
 use rhumb_store::disk::Disk;
 
-use crate::sealed::{Kind, Sealed, SealedWriter};
 use crate::{GraphError, Node, Result};
+use rhumb_store::sealed::{Kind, Sealed, SealedWriter};
 
 /// What the files begin with.
 pub const KIND: Kind = Kind { magic: *b"rhumbrnk", version: 1 };

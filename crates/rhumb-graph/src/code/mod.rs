@@ -26,7 +26,7 @@ pub use read::{Coded, Scratch};
 pub use write::CodeWriter;
 
 use crate::rows::Node;
-use crate::sealed::Kind;
+use rhumb_store::sealed::Kind;
 
 /// What files with rows are.
 pub const KIND: Kind = Kind { magic: *b"rhumbrow", version: 1 };

@@ -17,7 +17,7 @@ use super::model::{
 use super::offsets::Offsets;
 use super::{CHAIN_MAX, CodeStats, GROUP_MAX, KIND, PARTS};
 use crate::rows::{Node, Rows};
-use crate::sealed::Sealed;
+use rhumb_store::sealed::Sealed;
 
 const ENTRY_BYTES: usize = 40;
 pub(super) const END_BYTES: usize = 32 + 8 * (3 + PARTS);

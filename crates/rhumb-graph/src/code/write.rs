@@ -8,7 +8,7 @@ use super::choose::{Block, choose, walk};
 use super::model::{Emitter, PARTS, Sink, WINDOW_MAX};
 use super::{CodeOptions, CodeStats, GROUP_MAX, KIND, huffman, offsets};
 use crate::Node;
-use crate::sealed::SealedWriter;
+use rhumb_store::sealed::SealedWriter;
 
 /// Rows and arcs from which on a segment is written.
 const SEGMENT_ROWS: usize = 128 << 10;

@@ -29,8 +29,8 @@ pub use scan::UrlScan;
 pub use write::UrlsWriter;
 
 use crate::rows::Node;
-use crate::sealed::{Kind, Sealed};
 use index::Index;
+use rhumb_store::sealed::{Kind, Sealed};
 use segment::{BLOCK_KEYS, GROUP_KEYS, Segment};
 
 const KIND: Kind = Kind { magic: *b"rhumburl", version: 1 };

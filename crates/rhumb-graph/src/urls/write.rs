@@ -12,7 +12,7 @@ use super::segment::{
 };
 use super::tokens::{Matcher, Token, learn};
 use super::{KIND, UrlsStats};
-use crate::sealed::SealedWriter;
+use rhumb_store::sealed::SealedWriter;
 
 /// Keys of a segment at most.
 const SEGMENT_KEYS: u32 = 512 << 10;

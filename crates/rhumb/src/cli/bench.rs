@@ -91,6 +91,33 @@ pub enum BenchCommand {
         #[arg(long)]
         dir: Option<PathBuf>,
     },
+    /// What indexing a page costs, from the log to an index at rest, beside bare tantivy.
+    Index {
+        /// Pages.
+        #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(100..))]
+        pages: u64,
+        /// Turns; the lowest counts.
+        #[arg(long, value_name = "N", default_value_t = 3)]
+        rounds: usize,
+        /// Where to work; a temporary directory unless it is named.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// What a query costs, in tiers and without, beside bare tantivy; and that the answers are the same.
+    Search {
+        /// Pages.
+        #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..))]
+        pages: u64,
+        /// Queries.
+        #[arg(long, value_name = "N", default_value_t = 2_000)]
+        queries: usize,
+        /// Weight of the rank.
+        #[arg(long, value_name = "X")]
+        rank: Option<f64>,
+        /// Where to work; a temporary directory unless it is named.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
     /// Processor time of a request to `rhumb serve` for the links of a page.
     Serve(BenchServeArgs),
     /// URL-seen tests per second of processor time, four of five being repeats.

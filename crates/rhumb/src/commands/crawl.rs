@@ -18,6 +18,8 @@ use crate::display::{self, Display, Figures};
 use crate::links::keeper::Keeper;
 use crate::links::whole::known_ranks;
 use crate::memory::Shares;
+use crate::search::keeper::Keeper as IndexKeeper;
+use crate::search::{self, fold};
 use crate::{Exit, files, out, usage};
 
 /// Crawls, and tells people or machines how it went.
@@ -260,21 +262,59 @@ impl Plan {
                 out::note(&format!("rhumb: {what}"));
             }
         }));
-        let keeper = self.config.storage.graph.then(|| self.keep_graph(disk));
+        let keeper = self.config.storage.graph.then(|| self.keep_graph(disk.clone()));
+        let indexer = self.config.storage.index.then(|| self.keep_index(disk.clone()));
         let display = live.then(|| Display::start(engine.status()));
         let ended = engine.run(stopped);
+        let finished = matches!(&ended, Ok((End::Finished | End::Limit, _)));
+        let mut troubles = Vec::new();
         if let Some(Some(keeper)) = keeper {
-            let finished = matches!(&ended, Ok((End::Finished | End::Limit, _)));
-            let trouble = self.graph_kept(keeper, finished);
-            // What ends the crawl itself is told alone: it is most likely the same.
-            if let (Some(trouble), true) = (trouble, ended.is_ok()) {
-                out::note(&trouble);
-            }
+            troubles.extend(self.graph_kept(keeper, finished));
+        }
+        // It takes ranks from the graph, so it comes after it.
+        if let Some(Some(indexer)) = indexer {
+            troubles.extend(self.index_kept(indexer, &disk, finished));
+        }
+        // What ends the crawl itself is told alone: it is most likely the same.
+        if ended.is_ok() {
+            troubles.iter().for_each(|trouble| out::note(trouble));
         }
         if let Some(display) = display {
             display.finish();
         }
         Ok(ended)
+    }
+
+    fn keep_index(&self, disk: Arc<dyn Disk>) -> Option<IndexKeeper> {
+        match IndexKeeper::start(&self.dir, disk, search::making(&self.config)) {
+            Ok(keeper) => Some(keeper),
+            Err(e) => {
+                out::note(&format!("rhumb: the text index is not kept: {e}"));
+                None
+            }
+        }
+    }
+
+    /// Ends the keeping of the index; of a crawl that is done, everything is put where it belongs. What went wrong, in words.
+    fn index_kept(&self, keeper: IndexKeeper, disk: &Arc<dyn Disk>, finished: bool) -> Option<String> {
+        let told = |e: &dyn std::fmt::Display| {
+            let again = out::shell(&self.dir);
+            Some(format!(
+                "rhumb: the text index could not be kept: {e}; it is made from the log by: rhumb search {again} WORD"
+            ))
+        };
+        match keeper.finish() {
+            Err(_) => return told(&"it met something unexpected"),
+            Ok(Err(e)) => return told(&e),
+            Ok(Ok(())) => {}
+        }
+        if !finished {
+            return None;
+        }
+        let settled = fold::lock(&self.dir)
+            .map_err(anyhow::Error::from)
+            .and_then(|_lock| search::settle(&self.dir, disk, &search::making(&self.config)));
+        settled.err().and_then(|e| told(&format!("{e:#}")))
     }
 
     fn keep_graph(&self, disk: Arc<dyn Disk>) -> Option<Keeper> {

@@ -8,9 +8,11 @@ mod explain;
 mod export;
 mod fetch;
 mod graph;
+mod index;
 mod links;
 mod pdf;
 mod rebuild;
+mod search;
 mod serve;
 mod sim;
 mod status;
@@ -30,8 +32,9 @@ use rhumb_store::disk::Disk;
 use crate::cli::{Cli, Command};
 use crate::{Exit, out, usage};
 
-/// What the names of a graph's files begin with.
+/// What the names of a graph's files begin with, and those of a text index.
 const GRAPH: &str = "graph/";
+const INDEX: &str = "index/";
 
 /// Carries out what was typed.
 pub fn run(cli: Cli) -> Result<Exit> {
@@ -43,6 +46,8 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Explain { dir, url } => explain::run(&dir, &url, json),
         Command::Export(args) => export::run(&args, json),
         Command::Links(args) => links::run(&args, json),
+        Command::Search(args) => search::run(&args, json),
+        Command::Index { command } => index::run(&command, json),
         Command::Graph { command } => graph::run(&command, json),
         Command::Traps { dir, undo } => traps::run(&dir, undo, json),
         Command::Rebuild { dir } => rebuild::run(&dir, json),
@@ -80,7 +85,7 @@ fn read_input(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// A directory that is a crawl directory of this version, or a usage error.
-fn crawl_directory(dir: &Path) -> Result<crate::config::Config> {
+pub fn crawl_directory(dir: &Path) -> Result<crate::config::Config> {
     if !dir.is_dir() {
         return Err(usage(format!("there is no directory {}", dir.display())));
     }
@@ -113,12 +118,16 @@ pub fn with_advice(error: StoreError, dir: &Path) -> anyhow::Error {
 fn advice(error: &StoreError, dir: &Path) -> Option<String> {
     let file = match error {
         StoreError::Corrupt { file, .. } | StoreError::Version { file, .. } => file,
-        // A part of the graph that its list names and that is gone.
-        StoreError::Io { file, source, .. } if file.starts_with(GRAPH) && source.kind() == ErrorKind::NotFound => file,
+        // A part of the graph or of the index that its list names and that is gone.
+        StoreError::Io { file, source, .. }
+            if (file.starts_with(GRAPH) || file.starts_with(INDEX)) && source.kind() == ErrorKind::NotFound =>
+        {
+            file
+        }
         _ => return None,
     };
     let shown = out::shell(dir);
-    Some(if file.starts_with("state/") || file.ends_with(".cdxj") {
+    Some(if file.starts_with("state/") || file.starts_with(INDEX) || file.ends_with(".cdxj") {
         format!("it can be made anew from the log: rhumb rebuild {shown}")
     } else if file.starts_with(GRAPH) {
         // A graph of its own has no log that it could be made from.

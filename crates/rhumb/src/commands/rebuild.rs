@@ -13,8 +13,10 @@ use rhumb_store::{checkpoint, verify};
 use serde_json::json;
 
 use super::{crawl_directory, open_crawl, with_advice};
+use crate::config::Config;
 use crate::display::thousands;
 use crate::links::follow;
+use crate::search::{self, fold};
 use crate::{Exit, out, usage};
 
 /// Makes the state and the archive's indexes of the crawl in `dir` anew.
@@ -30,23 +32,25 @@ pub fn run(dir: &Path, as_json: bool) -> Result<Exit> {
     let mut engine = open_crawl(dir, disk.clone(), settings)?;
     engine.checkpoint()?;
     let links = if keeps_graph { rebuild_graph(dir, &disk)? } else { 0 };
+    let found = if config.storage.index { rebuild_index(dir, &disk, &config)? } else { 0 };
     let crawl = engine.crawl();
     let (pages, urls, waiting) =
         (crawl.totals.pages, crawl.sieve.len(), crawl.frontier.figures(crawl.last_alive).urls_waiting);
     let seconds = began.elapsed().as_secs_f64();
     if as_json {
         let report = json!({
-            "records": records, "pages": pages, "urls_seen": urls, "urls_waiting": waiting, "links": links, "seconds": seconds,
+            "records": records, "pages": pages, "urls_seen": urls, "urls_waiting": waiting, "links": links, "pages_found": found, "seconds": seconds,
         });
         out::json(&report)?;
     } else {
         out::line(&format!("Made anew from {} records of the log, in {seconds:.1} s.", thousands(records)))?;
         out::line(&format!(
-            "{} pages, {} URLs known, {} waiting; {} links.",
+            "{} pages, {} URLs known, {} waiting; {} links; {} pages can be found.",
             thousands(pages),
             thousands(urls),
             thousands(waiting),
-            thousands(links)
+            thousands(links),
+            thousands(found)
         ))?;
     }
     Ok(Exit::Done)
@@ -59,6 +63,13 @@ fn rebuild_graph(dir: &Path, disk: &Arc<dyn Disk>) -> Result<u64> {
     let mut graph = follow::open_to_write(disk.clone())?;
     follow::build(&mut graph, disk, GRAPH_BYTES_MAX, Some(Effort::Best))?;
     Ok(graph.arcs())
+}
+
+/// Makes the text index anew; the number of pages that can be found.
+fn rebuild_index(dir: &Path, disk: &Arc<dyn Disk>, config: &Config) -> Result<u64> {
+    let _lock = fold::lock(dir)?;
+    rhumb_index::store::discard(&**disk)?;
+    search::settle(dir, disk, &search::making(config))
 }
 
 /// Memory for links that are not on disk yet.

@@ -12,6 +12,7 @@ use super::crawl::stop_on_signal;
 use crate::cli::ServeArgs;
 use crate::config::{Config, FILE};
 use crate::links::Links;
+use crate::search::Search;
 use crate::serve::{self, App, Handle, Hosts, Searched};
 use crate::{Exit, out, usage};
 
@@ -51,8 +52,11 @@ pub fn start(dir: &Path, listen: SocketAddr, allow_host: &[String]) -> Result<Ha
 }
 
 /// The text index of a directory, if it has one.
-fn searched_of(_dir: &Path) -> Result<Option<Arc<dyn Searched>>> {
-    Ok(None)
+fn searched_of(dir: &Path) -> Result<Option<Arc<dyn Searched>>> {
+    if !dir.join(FILE).exists() {
+        return Ok(None);
+    }
+    Ok(Search::open(dir)?.map(|search| Arc::new(search) as Arc<dyn Searched>))
 }
 
 /// URLs are brought into the form that this crawl had them in; other graphs have the usual one.

@@ -52,7 +52,7 @@ pub fn run(dir: &Path, check: bool, json: bool) -> Result<Exit> {
     if engine.visits_lost > 0 {
         damage.push(format!("{}; the next crawl does it", super::crawl::lost(engine.visits_lost)));
     }
-    if check || verify::bytes(&*disk)? + graph::bytes(&*disk)? <= CHECKED_BYTES_MAX {
+    if check || verify::bytes(&*disk)? + graph::bytes(&*disk)? + rhumb_index::bytes(&*disk)? <= CHECKED_BYTES_MAX {
         damage.extend(damaged(&disk)?.iter().map(|e| match advice(e, dir) {
             Some(advice) => format!("{e}; {advice}"),
             None => e.to_string(),
@@ -86,5 +86,6 @@ fn damaged(disk: &Arc<dyn Disk>) -> Result<Vec<StoreError>> {
     damage.extend(verify::state(&**disk)?);
     damage.extend(verify::archive(&**disk)?);
     damage.extend(graph::verify(&**disk)?);
+    damage.extend(rhumb_index::verify(disk)?);
     Ok(damage)
 }

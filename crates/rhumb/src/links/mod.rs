@@ -297,7 +297,7 @@ fn opened(dir: &Path, disk: &Arc<dyn Disk>) -> Result<Graph> {
 }
 
 /// Bytes of the log behind a position.
-fn bytes_behind(disk: &dyn Disk, position: Position) -> Result<u64> {
+pub fn bytes_behind(disk: &dyn Disk, position: Position) -> rhumb_store::Result<u64> {
     let mut bytes = 0;
     for segment in log::segments(disk)?.into_iter().filter(|s| *s >= position.segment) {
         let len = disk.open(&log::segment_name(segment))?.len()?;

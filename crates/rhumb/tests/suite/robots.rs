@@ -92,7 +92,22 @@ fn each_channel_is_heard_and_named() {
         (&"not wanted".into(), &format!("nofollow ({agent})").into())
     );
     // What may not be archived is still to be found: its text is in the log, unless it may not be found either.
-    let kept: Vec<_> = visits(&place.dir).into_iter().filter_map(|v| v.text_kept).collect();
+    let visits = visits(&place.dir);
+    let text = |path: &str| {
+        let page = visits.iter().find(|v| v.is_page() && v.entry.url.path() == path).expect(path);
+        page.page_text().expect("what was written is read").map(|said| said.text)
+    };
+    for path in ["/noarchive", "/header-agent", "/two-headers"] {
+        assert!(text(path).is_some_and(|text| text.contains(&format!("This is {path}."))), "{path}");
+    }
+    assert!(visits.iter().any(|v| v.directives.noarchive.is_some() && v.archived.is_none() && v.said.is_some()));
+    for hidden in visits.iter().filter(|v| v.directives.hides_at(v.ended).is_some()) {
+        assert_eq!((&hidden.said, &hidden.text_kept), (&None, &None), "{}", hidden.entry.url.as_str());
+    }
+    // Without an index, what may not be archived is in the log all the same.
+    let place = Place::new();
+    json(&run(&mut crawl(&server, &place.dir, &[&url(&server, "/"), "--delay", "1ms", "--no-index"])), 0);
+    let kept: Vec<_> = self::visits(&place.dir).into_iter().filter_map(|v| v.text_kept).collect();
     assert_eq!(kept.len(), 2, "{kept:?}");
     assert!(kept.iter().any(|text| text.contains("This is /noarchive.")), "{kept:?}");
 }

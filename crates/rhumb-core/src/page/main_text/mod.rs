@@ -32,6 +32,8 @@ const TEXT_BYTES_MIN: u32 = 500;
 pub(super) fn of_plain_text(page: &mut Page, options: &ExtractOptions) {
     if options.main_text && page.main_text.is_empty() {
         page.main_text.push_str(&page.text);
+        page.main_pieces.clear();
+        page.main_pieces.push(0..page.text.len());
     }
     if options.main_text && options.markdown && page.markdown.is_empty() {
         inline::push_lines(&page.main_text, &mut page.markdown);
@@ -99,9 +101,16 @@ impl MainText {
         template.learn(whole, self.blocks.iter().map(|(_, hash)| *hash));
     }
 
-    /// Writes the main text of a page whose tree is finished.
-    pub(super) fn write(&mut self, text: &str, title: Option<&str>, out: &mut String) {
+    /// Writes the main text of a page whose tree is finished, and where its pieces lie in the text.
+    pub(super) fn write(
+        &mut self,
+        text: &str,
+        title: Option<&str>,
+        out: &mut String,
+        pieces: &mut Vec<std::ops::Range<usize>>,
+    ) {
         out.clear();
+        pieces.clear();
         self.compare(text);
         let mut most = 0;
         self.best.text.clear();
@@ -121,16 +130,20 @@ impl MainText {
             std::mem::swap(&mut self.kept, &mut self.best);
         }
         for &(start, end) in &self.best.text {
-            let piece = text[start as usize..end as usize].trim_ascii();
+            let piece = text[start as usize..end as usize].trim_ascii_start();
+            let start = end as usize - piece.len();
+            let piece = piece.trim_ascii_end();
             if !piece.is_empty() {
                 if !out.is_empty() {
                     out.push('\n');
                 }
                 out.push_str(piece);
+                pieces.push(start..start + piece.len());
             }
         }
         if out.is_empty() {
             out.push_str(text);
+            pieces.push(0..text.len());
         }
     }
 

@@ -461,6 +461,7 @@ fn crawl(spec: &Spec) -> Result<Done> {
     config.net.authorities = spec.authority.clone();
     config.dns.servers = spec.dns.into_iter().collect();
     config.storage.archive = spec.archive;
+    config.storage.index = false;
     let mut settings = config.settings()?;
     let Spec { gzip, log, sieve, normalize, extract, .. } = *spec;
     settings.stages = Stages { gzip, log, sieve, normalize, extract };

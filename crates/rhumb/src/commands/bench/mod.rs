@@ -7,6 +7,7 @@ mod graph;
 mod labelled;
 mod main_text;
 mod near_dups;
+mod search;
 mod serve;
 mod sieve;
 
@@ -51,6 +52,14 @@ pub fn run(command: &BenchCommand, as_json: bool) -> Result<Exit> {
         })?,
         BenchCommand::Urls { file: Some(file), .. } => graph::urls_of_file(file)?,
         BenchCommand::Urls { file: None, hosts, pages } => graph::urls_of_web(*hosts, *pages)?,
+        BenchCommand::Index { pages, rounds, dir } => {
+            with_directory(dir.as_deref(), |dir| search::index(*pages, *rounds, dir))?
+        }
+        BenchCommand::Search { pages, queries, rank, dir } => with_directory(dir.as_deref(), |dir| {
+            let ranking = rhumb_index::search::Ranking::default();
+            let rank = rank.unwrap_or(ranking.rank);
+            search::queries(*pages, *queries, &rhumb_index::search::Ranking { rank, ..ranking }, dir)
+        })?,
         BenchCommand::Serve(args) => serve::run(&args.dir, args.requests, args.connections)?,
         BenchCommand::Crawl(args) => return crawl::run(args, as_json),
         BenchCommand::CrawlOne { spec } => return crawl::run_one(spec),

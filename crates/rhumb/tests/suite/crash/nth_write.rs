@@ -100,6 +100,7 @@ pub fn small_settings() -> Settings {
         sitemaps: false,
         obey: Obedience::default(),
         archive: true,
+        said: true,
         templates_max: 4,
         page_bytes_max: 1 << 10,
         pages_max: None,

@@ -1,4 +1,5 @@
-//! What all files of a graph have in common: written once from front to back, sealed with a checksum, then read in place.
+//! Files that are written once from front to back, sealed with a checksum, then read in place: those of the link graph, and the small
+//! ones of the text index.
 //!
 //! | bytes | what |
 //! | --- | --- |
@@ -15,9 +16,9 @@
 
 use std::ops::Deref;
 
-use rhumb_store::disk::{Disk, DiskFile};
-use rhumb_store::map::Map;
-use rhumb_store::{Result, StoreError};
+use crate::disk::{Disk, DiskFile};
+use crate::map::Map;
+use crate::{Result, StoreError};
 
 const HEAD_BYTES: usize = 16;
 const FOOT_BYTES: usize = 16;
@@ -155,7 +156,7 @@ impl Deref for Sealed {
 
 #[cfg(test)]
 mod tests {
-    use rhumb_store::disk::RealDisk;
+    use crate::disk::RealDisk;
 
     use super::*;
 

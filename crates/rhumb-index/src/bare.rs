@@ -32,8 +32,7 @@ impl Bare {
     pub fn new(memory_bytes: usize) -> Result<Bare> {
         let mut schema = Schema::builder();
         let indexing = |option| TextFieldIndexing::default().set_tokenizer("stemmed").set_index_option(option);
-        let words =
-            TextOptions::default().set_indexing_options(indexing(IndexRecordOption::WithFreqsAndPositions));
+        let words = TextOptions::default().set_indexing_options(indexing(IndexRecordOption::WithFreqsAndPositions));
         let title = schema.add_text_field("title", words.clone() | STORED);
         let headings = schema.add_text_field("headings", words.clone());
         let emphasis = schema.add_text_field("emphasis", words.clone());

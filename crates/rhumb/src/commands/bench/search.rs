@@ -61,7 +61,8 @@ struct Made {
 impl Pages {
     fn new(pages: u64, seed: u64) -> Pages {
         let mut random = Random::new(seed);
-        let syllables = ["ba", "ke", "li", "mo", "nu", "ra", "se", "ti", "vo", "zu", "pla", "gre", "sti", "dor", "fen", "mar"];
+        let syllables =
+            ["ba", "ke", "li", "mo", "nu", "ra", "se", "ti", "vo", "zu", "pla", "gre", "sti", "dor", "fen", "mar"];
         let mut words = Vec::with_capacity(WORDS);
         for n in 0..WORDS {
             let mut word = String::new();
@@ -109,7 +110,8 @@ impl Pages {
         let (mut random, topic) = (self.random(page, 1), self.topic(page));
         title.clear();
         for i in 0..3 + below(&mut random, 3) {
-            let word = if below(&mut random, 3) > 0 { self.topic_word(topic, &mut random) } else { self.word(&mut random) };
+            let word =
+                if below(&mut random, 3) > 0 { self.topic_word(topic, &mut random) } else { self.word(&mut random) };
             title.push_str(if i > 0 { " " } else { "" });
             title.push_str(&self.words[word]);
         }
@@ -127,7 +129,8 @@ impl Pages {
         made.text.push('\n');
         let words = TEXT_WORDS / 2 + below(&mut random, TEXT_WORDS);
         for i in 0..words {
-            let word = if below(&mut random, 10) < 3 { self.topic_word(topic, &mut random) } else { self.word(&mut random) };
+            let word =
+                if below(&mut random, 10) < 3 { self.topic_word(topic, &mut random) } else { self.word(&mut random) };
             let from = made.text.len();
             made.text.push_str(&self.words[word]);
             match i % 90 {
@@ -153,7 +156,11 @@ impl Pages {
         for _ in 0..LINKS {
             let near = below(&mut random, 2) == 0;
             let first = page / HOST_PAGES * HOST_PAGES;
-            each(if near { (first + below(&mut random, HOST_PAGES)).min(self.pages - 1) } else { self.target(&mut random) });
+            each(if near {
+                (first + below(&mut random, HOST_PAGES)).min(self.pages - 1)
+            } else {
+                self.target(&mut random)
+            });
         }
     }
 
@@ -185,7 +192,8 @@ impl Pages {
         let mut made = Made::default();
         self.make(page, &mut made);
         let of_title = below(random, 10) < 7;
-        let words: Vec<&str> = if of_title { made.title.split(' ').collect() } else { made.text.split_whitespace().collect() };
+        let words: Vec<&str> =
+            if of_title { made.title.split(' ').collect() } else { made.text.split_whitespace().collect() };
         let from = below(random, words.len().saturating_sub(length) as u64) as usize;
         words[from..(from + length).min(words.len())].join(" ")
     }
@@ -306,7 +314,9 @@ fn write_log(pages: &Pages, disk: &Arc<dyn Disk>) -> Result<()> {
         pages.each_link(page, |target| {
             pages.put_title(target, &mut text);
             match url(&pages.url(target)) {
-                Ok(url) => visit.links.push(Outlink { text: text.as_str().into(), ..Outlink::bare(url, LinkKind::A, true) }),
+                Ok(url) => {
+                    visit.links.push(Outlink { text: text.as_str().into(), ..Outlink::bare(url, LinkKind::A, true) })
+                }
                 Err(e) => failed = Some(e),
             }
         });
@@ -353,7 +363,9 @@ pub fn queries(pages: u64, queries: usize, ranking: &Ranking, dir: &Path) -> Res
         let (found, _) = tiers.search(&request(query), ranking, &Nothing)?;
         let (all, plan) = whole.search(&Request { tiered: false, ..request(query) }, ranking, &Nothing)?;
         bare::search(&whole, &plan, 10)?;
-        let same = |hits: &[rhumb_index::search::Hit]| hits.iter().map(|hit| (hit.id, hit.score.to_bits())).collect::<Vec<_>>();
+        let same = |hits: &[rhumb_index::search::Hit]| {
+            hits.iter().map(|hit| (hit.id, hit.score.to_bits())).collect::<Vec<_>>()
+        };
         if same(&found.hits) != same(&all.hits) {
             differing.push(text.clone());
         }

@@ -150,7 +150,7 @@ impl Job {
             from = end;
             // As the new part has them.
             pages.sort_unstable_by_key(|page| (page.part, page.doc));
-            if let Some(listed) = self.make_band(pages, band)? {
+            if let Some(listed) = self.make_band(pages, band, made.is_empty())? {
                 self.write_late(&listed, pages, source, one_look.then_some(&gathered))?;
                 made.push(Listed { has_late: true, ..listed });
             }
@@ -192,14 +192,14 @@ impl Job {
         Ok(())
     }
 
-    /// Writes the part with these pages.
-    fn make_band(&self, pages: &[Placed], band: usize) -> Result<Option<Listed>> {
+    /// Writes the part with these pages, and the words of all if it is the first.
+    fn make_band(&self, pages: &[Placed], band: usize, is_first: bool) -> Result<Option<Listed>> {
         let mut keep: Vec<(&Part, BitSet)> =
             self.old.iter().map(|(part, _)| (&**part, BitSet::with_max_value(part.documents()))).collect();
         for page in pages {
             keep[page.part as usize].1.insert(page.doc);
         }
-        let Some(listed) = part::merge(&self.disk, self.numbers[band], &keep)? else { return Ok(None) };
+        let Some(listed) = part::merge(&self.disk, self.numbers[band], &keep, is_first)? else { return Ok(None) };
         let duplicates = carried_duplicates(self.old.iter().map(|(_, listed)| listed), &keep);
         Ok(Some(Listed { band: band as u8 + 1, duplicates, ..listed }))
     }

@@ -123,6 +123,14 @@ impl Manifest {
         Manifest::from_bytes(&Sealed::open(disk, NAME, KIND)?).map(Some)
     }
 
+    /// The list of an index that begins. Parts of one that was there before may still be read by others, who know them by their numbers:
+    /// these go on behind theirs.
+    pub fn begun(disk: &dyn Disk, weights: Weights) -> Result<Manifest> {
+        let names = disk.list(DIR)?;
+        let highest = names.iter().filter_map(|name| number_of(name)).filter(|n| *n < NEXT_MAX / 2).max();
+        Ok(Manifest { weights, next: highest.unwrap_or(0) + 1, ..Manifest::default() })
+    }
+
     /// What the content of the file says, without its seal.
     pub fn from_bytes(content: &[u8]) -> Result<Manifest> {
         Manifest::take(&mut Take::new(content)).map_err(|e| StoreError::corrupt(NAME, 16, e.0))
@@ -198,8 +206,7 @@ impl Manifest {
     /// Removes files of parts that are not named, such as those of a merge that did not end.
     pub fn remove_others(&self, disk: &dyn Disk, reserved: &[PartNumber]) -> Result<()> {
         for name in disk.list(DIR)? {
-            let digits = name.bytes().take_while(u8::is_ascii_digit).count();
-            let number = name[..digits].parse::<u32>().ok();
+            let number = number_of(&name);
             let is_known = |n: u32| reserved.contains(&n) || self.parts.iter().any(|part| part.number == n);
             if number.is_some_and(|n| !is_known(n)) {
                 disk.remove(&format!("{DIR}/{name}"))?;
@@ -207,6 +214,12 @@ impl Manifest {
         }
         Ok(())
     }
+}
+
+/// The number of the part that a file belongs to.
+fn number_of(name: &str) -> Option<PartNumber> {
+    let digits = name.bytes().take_while(u8::is_ascii_digit).count();
+    name[..digits].parse().ok()
 }
 
 fn put_part(part: &Listed, bytes: &mut Vec<u8>) {

@@ -6,6 +6,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use rhumb_store::StoreError;
+use rhumb_store::codec::Malformed;
 use rhumb_store::disk::Disk;
 use rhumb_store::map::Map;
 use rhumb_store::sealed::{Kind, Sealed, SealedWriter};
@@ -151,7 +153,7 @@ pub struct Part {
     /// The fields of its pages.
     pub fields: Arc<Fields>,
     ids: Sealed,
-    words: OnceLock<Option<Words>>,
+    words: OnceLock<Words>,
     /// The columns of its pages.
     pub columns: Columns,
     /// What links say of its pages.
@@ -261,9 +263,14 @@ impl Part {
     }
 
     /// The words of its pages.
-    pub fn words(&self) -> Option<&Words> {
-        let open = || Words::open(Sealed::open(&*self.disk, &format!("{}.words", base(self.number)), WORDS).ok()?).ok();
-        self.words.get_or_init(open).as_ref()
+    pub fn words(&self) -> Result<&Words> {
+        if let Some(words) = self.words.get() {
+            return Ok(words);
+        }
+        let name = format!("{}.words", base(self.number));
+        let opened = Words::open(Sealed::open(&*self.disk, &name, WORDS)?);
+        let opened = opened.map_err(|Malformed(what)| StoreError::corrupt(&name, 0, what))?;
+        Ok(self.words.get_or_init(|| opened))
     }
 
     /// The languages of its pages by their codes, each with the pages that are in it.
@@ -327,12 +334,22 @@ pub fn verify(disk: &Arc<dyn Disk>, fields: &Arc<Fields>, listed: &Listed) -> Re
 }
 
 /// Writes part `number` from the pages of others for which `keep` says so. Nothing is written if there are none. Pages come in the order of
-/// the parts, and in a part in the order they had.
-pub(crate) fn merge(disk: &Arc<dyn Disk>, number: PartNumber, parts: &[(&Part, BitSet)]) -> Result<Option<Listed>> {
+/// the parts, and in a part in the order they had. Which page a word is of is not known: `with_words` says whether the new part is the one
+/// that has those of all parts, so that how often there is a word does not depend on how pages were spread.
+pub(crate) fn merge(
+    disk: &Arc<dyn Disk>,
+    number: PartNumber,
+    parts: &[(&Part, BitSet)],
+    with_words: bool,
+) -> Result<Option<Listed>> {
     let kept: usize = parts.iter().map(|(_, keep)| keep.len()).sum();
     if kept == 0 {
         return Ok(None);
     }
+    let vocabularies: Vec<&Words> = match with_words {
+        true => parts.iter().map(|(part, _)| part.words()).collect::<Result<_>>()?,
+        false => Vec::new(),
+    };
     let parts: Vec<&(&Part, BitSet)> = parts.iter().filter(|(_, keep)| keep.len() > 0).collect();
     let mut segments = Vec::new();
     for (part, _) in parts.iter().copied() {
@@ -358,7 +375,6 @@ pub(crate) fn merge(disk: &Arc<dyn Disk>, number: PartNumber, parts: &[(&Part, B
         }
     }
     write_ids(&**disk, number, &mut ids)?;
-    let vocabularies: Vec<&Words> = parts.iter().filter_map(|(part, _)| part.words()).collect();
     write_words(&**disk, number, |put| words::merge(&vocabularies, WORDS_MAX, |bytes| put(bytes)))?;
     Ok(Some(Listed { languages: merged_languages(&parts)?, ..Listed::new(number, kept as u32) }))
 }

@@ -14,7 +14,7 @@ use tantivy::{BitSet, DocId};
 use crate::Result;
 use crate::manifest::{Listed, Manifest, PartNumber};
 use crate::page::{Maker, Page, Weights};
-use crate::part::{self, DIR, Part, PartWriter};
+use crate::part::{self, Part, PartWriter};
 use crate::schema::Fields;
 
 /// Parts of like size that become one.
@@ -50,7 +50,10 @@ impl Writer {
     /// is begun anew.
     pub fn open(disk: Arc<dyn Disk>, weights: Weights, memory_bytes: usize) -> Result<Writer> {
         let list = Manifest::load(&*disk)?.filter(|list| list.weights == weights);
-        let list = list.unwrap_or(Manifest { weights, ..Manifest::default() });
+        let list = match list {
+            Some(list) => list,
+            None => Manifest::begun(&*disk, weights)?,
+        };
         list.remove_others(&*disk, &[])?;
         let fields = Arc::new(Fields::default());
         let mut parts = Vec::new();
@@ -205,7 +208,7 @@ impl Writer {
         let number = self.next_number();
         let keep: Vec<(&Part, BitSet)> =
             chosen.iter().map(|i| (&*self.parts[*i], self.list.parts[*i].alive_set())).collect();
-        let merged = part::merge(&self.disk, number, &keep)?;
+        let merged = part::merge(&self.disk, number, &keep, true)?;
         let duplicates = carried_duplicates(chosen.iter().map(|i| &self.list.parts[*i]), &keep);
         drop(keep);
         for i in chosen.iter().rev() {
@@ -240,11 +243,7 @@ pub(crate) fn carried_duplicates<'a>(
     carried
 }
 
-/// Removes an index, so that it is made anew.
+/// Forgets an index, so that it is made anew. Its parts, which nothing names any more, are removed by whoever begins the next.
 pub fn discard(disk: &dyn Disk) -> Result<()> {
-    disk.remove(crate::manifest::NAME)?;
-    for name in disk.list(DIR)?.into_iter().filter(|name| name != "lock") {
-        disk.remove(&format!("{DIR}/{name}"))?;
-    }
-    Ok(())
+    Ok(disk.remove(crate::manifest::NAME)?)
 }

@@ -405,6 +405,9 @@ impl DiskFile for OverlayFile {
     }
 }
 
+/// How often a lock is tried.
+const LOCK_TRIES: u32 = 20;
+
 /// Held while a process writes a crawl directory; released when dropped or when the process dies.
 pub struct DirLock {
     _file: File,
@@ -416,10 +419,18 @@ impl DirLock {
         let path = root.join("lock");
         let io_error = |e| StoreError::io("open", "lock", e);
         let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(io_error)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(StoreError::Locked(root.display().to_string())),
-            Err(fs::TryLockError::Error(e)) => return Err(io_error(e)),
+        let mut tries = 0;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                // It may be somebody who only looks whether it is held.
+                Err(fs::TryLockError::WouldBlock) if tries < LOCK_TRIES => {
+                    tries += 1;
+                    std::thread::sleep(std::time::Duration::from_millis(2));
+                }
+                Err(fs::TryLockError::WouldBlock) => return Err(StoreError::Locked(root.display().to_string())),
+                Err(fs::TryLockError::Error(e)) => return Err(io_error(e)),
+            }
         }
         file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io_error)?;
         Ok(DirLock { _file: file })

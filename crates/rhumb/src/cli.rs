@@ -18,7 +18,7 @@ use rhumb_export::{FORMATS, Format};
 use crate::units::{Size, Span};
 pub use bench::{BenchCommand, BenchCrawlArgs};
 pub use graph::{BuildArgs, GraphCommand, GraphExportArgs, GraphFormat, LinksArgs, Measure, RankArgs};
-pub use search::{EvalArgs, IndexCommand, SearchArgs};
+pub use search::{EvalArgs, IndexCommand, SearchArgs, options_first};
 pub use serve::ServeArgs;
 
 const EXAMPLES: &str = "\

@@ -53,7 +53,7 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 }
 
 fn main() -> ExitCode {
-    let cli = match cli::Cli::try_parse() {
+    let cli = match cli::Cli::try_parse_from(cli::options_first(std::env::args_os())) {
         Ok(cli) => cli,
         Err(e) => {
             return cli::explain(&e);

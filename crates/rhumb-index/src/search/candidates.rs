@@ -121,7 +121,7 @@ fn weight_of(plan: &Plan, shelf: &Shelf, bonus: &Bonus) -> Result<BooleanWeight<
     for (occur, condition) in &plan.conditions {
         let scoring = EnableScoring::disabled_from_searcher(part.searcher());
         let weight = ConstScoreQuery::new(condition.box_clone(), 0.0).weight(scoring)?;
-        clauses.push((*occur, weight));
+        clauses.push((*occur, if *occur == Occur::MustNot { Box::new(Excluded(weight)) } else { weight }));
     }
     let is_conditional = clauses.iter().any(|(occur, _)| *occur == Occur::Must);
     let wanted = clauses.iter().any(|(occur, _)| *occur == Occur::Should);
@@ -202,6 +202,51 @@ impl Weight for Beside {
 
     fn explain(&self, _: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
         self.weight.explain(&self.segment, doc)
+    }
+}
+
+/// A condition that pages must not fulfil. tantivy asks it about pages that come before the first one that does, and phrases do not
+/// expect that.
+struct Excluded(Box<dyn Weight>);
+
+impl Weight for Excluded {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn TantivyScorer>> {
+        Ok(Box::new(Forward(self.0.scorer(reader, boost)?)))
+    }
+
+    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        self.0.explain(reader, doc)
+    }
+}
+
+/// Pages that are never looked for behind where one has got to.
+struct Forward(Box<dyn TantivyScorer>);
+
+impl DocSet for Forward {
+    fn advance(&mut self) -> DocId {
+        self.0.advance()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if target <= self.0.doc() { self.0.doc() } else { self.0.seek(target) }
+    }
+
+    fn doc(&self) -> DocId {
+        self.0.doc()
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.0.size_hint()
+    }
+
+    fn cost(&self) -> u64 {
+        self.0.cost()
+    }
+}
+
+impl TantivyScorer for Forward {
+    fn score(&mut self) -> Score {
+        self.0.score()
     }
 }
 

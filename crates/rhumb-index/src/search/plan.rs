@@ -116,7 +116,7 @@ impl Plan {
         }
         let mut builder = Builder { index, languages, plan: &mut plan, outside };
         for clause in &request.query.clauses {
-            builder.clause(clause.occur, &clause.what);
+            builder.clause(clause.occur, &clause.what)?;
         }
         let languages = std::mem::take(&mut builder.languages);
         plan.drop_common_words(&languages);
@@ -258,11 +258,11 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn clause(&mut self, occur: Occur, what: &What) {
+    fn clause(&mut self, occur: Occur, what: &What) -> Result<()> {
         let fields = self.index.shelves[0].part.fields.clone();
         match what {
             What::Word(word) => self.word(occur, word),
-            What::Prefix(prefix) => self.prefix(occur, prefix),
+            What::Prefix(prefix) => self.prefix(occur, prefix)?,
             What::Phrase(words) => self.phrase(occur, words, fields.text),
             What::InTitle(words) => {
                 self.phrase_condition(occur, words, fields.title, true);
@@ -310,6 +310,7 @@ impl Builder<'_> {
                 }
             }
         }
+        Ok(())
     }
 
     fn docs(&self, find: impl Fn(&Shelf) -> Vec<DocId>) -> DocsQuery {
@@ -365,10 +366,10 @@ impl Builder<'_> {
         }
     }
 
-    fn prefix(&mut self, occur: Occur, prefix: &str) {
+    fn prefix(&mut self, occur: Occur, prefix: &str) -> Result<()> {
         let field = self.index.shelves[0].part.fields.text;
         let mut terms = Vec::new();
-        for (word, _) in self.index.starting_with(prefix, PREFIX_WORDS_MAX) {
+        for (word, _) in self.index.starting_with(prefix, PREFIX_WORDS_MAX)? {
             for lang in &self.languages {
                 terms.extend(analysis::term(*lang, &word).filter(|term| !terms.contains(term)));
             }
@@ -383,6 +384,7 @@ impl Builder<'_> {
         } else {
             self.push(format!("{prefix}*"), terms, occur == Occur::Required);
         }
+        Ok(())
     }
 
     fn phrase(&mut self, occur: Occur, words: &[String], field: Field) {

@@ -159,20 +159,20 @@ impl Snapshot {
     }
 
     /// The words of all parts.
-    pub(crate) fn vocabularies(&self) -> Vec<&Words> {
-        self.shelves.iter().filter_map(|shelf| shelf.part.words()).collect()
+    pub(crate) fn vocabularies(&self) -> Result<Vec<&Words>> {
+        self.shelves.iter().map(|shelf| shelf.part.words()).collect()
     }
 
     /// Words that begin so, the most frequent first.
-    pub fn starting_with(&self, prefix: &str, max: usize) -> Vec<(String, u64)> {
+    pub fn starting_with(&self, prefix: &str, max: usize) -> Result<Vec<(String, u64)>> {
         let prefix = crate::analysis::plain(prefix);
-        words::starting_with(&self.vocabularies(), &prefix, max)
+        Ok(words::starting_with(&self.vocabularies()?, &prefix, max))
     }
 
     /// A word that may have been meant instead.
-    pub fn meant(&self, word: &str) -> Option<String> {
+    pub fn meant(&self, word: &str) -> Result<Option<String>> {
         let word = crate::analysis::plain(word);
-        words::suggest(&self.vocabularies(), &word, &words::SuggestOptions::default()).map(|s| s.word)
+        Ok(words::suggest(&self.vocabularies()?, &word, &words::SuggestOptions::default()).map(|s| s.word))
     }
 }
 

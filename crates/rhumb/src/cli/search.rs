@@ -1,5 +1,6 @@
 //! What can be typed about searching.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -63,4 +64,51 @@ pub struct EvalArgs {
     /// Write the results, as TREC has them, for other tools to judge.
     #[arg(long, value_name = "FILE")]
     pub run: Option<PathBuf>,
+}
+
+/// What was typed, with the options of `search` before its query: there they are told from words, which may begin with a dash, too. Behind
+/// `--` everything is words.
+pub fn options_first(typed: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let is_option = |arg: &OsString| arg.as_encoded_bytes().starts_with(b"--") && arg != "--";
+    let mut typed: Vec<OsString> = typed.into_iter().collect();
+    let Some(command) = typed.iter().skip(1).position(|arg| !is_option(arg)).map(|at| at + 1) else { return typed };
+    if typed[command] != "search" {
+        return typed;
+    }
+    let mut words = Vec::new();
+    let mut behind = typed.split_off(command + 1).into_iter();
+    while let Some(arg) = behind.next() {
+        if arg == "--" {
+            words.push(arg);
+            words.extend(behind.by_ref());
+        } else if is_option(&arg) {
+            let value = if arg == "--limit" || arg == "--offset" { behind.next() } else { None };
+            typed.push(arg);
+            typed.extend(value);
+        } else {
+            words.push(arg);
+        }
+    }
+    typed.extend(words);
+    typed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_found_behind_the_query() {
+        let check = |typed: &str, expected: &str| {
+            let typed = options_first(typed.split(' ').map(OsString::from));
+            assert_eq!(typed, expected.split(' ').map(OsString::from).collect::<Vec<_>>());
+        };
+        check("rhumb search d one -two --json --limit 3", "rhumb search --json --limit 3 d one -two");
+        check("rhumb --json search --explain d one", "rhumb --json search --explain d one");
+        check("rhumb search d --limit=3 -- --json", "rhumb search --limit=3 d -- --json");
+        check("rhumb search d x --offset", "rhumb search --offset d x");
+        check("rhumb links d --to search", "rhumb links d --to search");
+        check("rhumb --version", "rhumb --version");
+        check("rhumb", "rhumb");
+    }
 }

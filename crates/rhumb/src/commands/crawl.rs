@@ -8,6 +8,7 @@ use rhumb_core::url::{Normalizer, Url, UrlError};
 use rhumb_crawl::protocol::{Registry, file};
 use rhumb_crawl::status::Status;
 use rhumb_crawl::{CrawlError, End, Engine, Settings};
+use rhumb_store::StoreError;
 use rhumb_store::disk::{DirLock, Disk, RealDisk};
 use tokio::sync::watch;
 
@@ -315,9 +316,12 @@ impl Plan {
         if !finished {
             return None;
         }
-        let settled = fold::lock(&self.dir)
-            .map_err(anyhow::Error::from)
-            .and_then(|_lock| search::settle(&self.dir, disk, &search::making(&self.config)));
+        let settled = match fold::lock(&self.dir) {
+            Ok(_lock) => search::settle(&self.dir, disk, &search::making(&self.config)),
+            // Somebody who searches does it, or the next one will.
+            Err(StoreError::Locked(_)) => return None,
+            Err(e) => Err(e.into()),
+        };
         settled.err().and_then(|e| told(&format!("{e:#}")))
     }
 

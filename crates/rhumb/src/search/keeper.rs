@@ -12,6 +12,7 @@ use rhumb_index::Result;
 use rhumb_index::arrange::{Arranged, Arrangement, Job};
 use rhumb_index::page::Weights;
 use rhumb_index::store::Writer;
+use rhumb_store::StoreError;
 use rhumb_store::disk::{DirLock, Disk};
 
 use super::fold::{self, LogLinks, Reached};
@@ -47,7 +48,16 @@ impl Keeper {
         let (stop, stopped) = mpsc::channel();
         let dir = dir.to_path_buf();
         let keep = move || {
-            let _lock: DirLock = fold::lock(&dir)?;
+            // Whoever searches may be bringing it up to date at this moment, and goes on doing so if the crawl is over before.
+            let _lock: DirLock = loop {
+                match fold::lock(&dir) {
+                    Err(StoreError::Locked(_)) => match stopped.recv_timeout(EVERY) {
+                        Err(RecvTimeoutError::Timeout) => {}
+                        Ok(()) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                    },
+                    taken => break taken?,
+                }
+            };
             let mut writer = fold::open(&disk, making.weights, making.memory_bytes)?;
             let mut arranging: Option<JoinHandle<Result<Arranged>>> = None;
             let mut written = Instant::now();

@@ -130,7 +130,7 @@ impl Search {
             offset: ask.offset,
             results,
             more: found.more,
-            suggestion: suggestion(&index, &query),
+            suggestion: suggestion(&index, &query).map_err(failed)?,
             notes: query.notes.clone(),
             pages: index.pages(),
             tier: found.tier,
@@ -192,7 +192,8 @@ impl Searched for Search {
     }
 
     fn complete(&self, prefix: &str, limit: usize) -> Result<Vec<String>> {
-        Ok(self.now().starting_with(prefix, limit).into_iter().map(|(word, _)| word).collect())
+        let words = self.now().starting_with(prefix, limit).map_err(|e| advised(e, &self.dir))?;
+        Ok(words.into_iter().map(|(word, _)| word).collect())
     }
 
     fn keep_up(&self) -> Result<()> {
@@ -205,11 +206,15 @@ impl Searched for Search {
 }
 
 /// The query as it may have been meant: with words that the index has in the place of those it does not.
-fn suggestion(index: &Snapshot, query: &Query) -> Option<String> {
-    query.clauses.iter().filter(|clause| clause.occur != Occur::Excluded).find_map(|clause| match &clause.what {
-        What::Word(word) => index.meant(word).map(|meant| query.with_replaced(clause.span.clone(), &meant)),
-        _ => None,
-    })
+fn suggestion(index: &Snapshot, query: &Query) -> rhumb_index::Result<Option<String>> {
+    for clause in query.clauses.iter().filter(|clause| clause.occur != Occur::Excluded) {
+        if let What::Word(word) = &clause.what
+            && let Some(meant) = index.meant(word)?
+        {
+            return Ok(Some(query.with_replaced(clause.span.clone(), &meant)));
+        }
+    }
+    Ok(None)
 }
 
 /// What an index of this crawl is made with.

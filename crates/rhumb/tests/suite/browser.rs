@@ -86,7 +86,6 @@ fn lighthouses() -> Server {
 }
 
 #[test]
-#[ignore = "until the text index is plugged in"]
 fn a_person_searches_with_a_browser() {
     if let Some(what) = missing() {
         assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{what} is missing, which CI must have");

@@ -729,6 +729,10 @@ fn the_demo_names_commands_that_work() {
     let out = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(out.contains("Forbidden addresses dialled: 0; cookies and credentials given away: 0."), "{out}");
+    // It was searched, and something was found.
+    let searched: Vec<&str> =
+        out.lines().skip_while(|line| !line.starts_with("Search it: http://127.0.0.1:")).collect();
+    assert!(searched.get(1).is_some_and(|first| first.contains(": ") && first.contains("  http://")), "{out}");
     let bin = Path::new(env!("CARGO_BIN_EXE_rhumb")).parent().expect("a directory");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let mut tried = 0;

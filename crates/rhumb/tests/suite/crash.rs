@@ -7,6 +7,7 @@
 //! - `flips`: single bits, anywhere in the files of a crawl.
 //! - `full_disk`: a file system without space.
 //! - `graph`: the link graph on a disk that fails, and a crawl without one.
+//! - `index`: the text index after failing writes, kills and damage: as if it were made anew from the log.
 //! - `faults`: few file descriptors, a clock that is set, a process held still.
 //!
 //! What a crawl directory says is read by [`Facts`], which insists on everything that must hold of any of them.
@@ -16,6 +17,7 @@ mod faults;
 mod flips;
 mod full_disk;
 mod graph;
+mod index;
 mod kill;
 pub mod nth_write;
 mod signals;

@@ -17,6 +17,7 @@
 //! - `cli`: the command line as a contract: output, JSON, exit codes, bad input.
 //! - `export`: what other people's tools read out of an export; interrupted at any instant, refused in one line.
 //! - `links`: the link graph: right both ways, while the crawl runs, after a crash; graphs of others in and out.
+//! - `search`: the text index: the right page first, what may not be found is not, as new as the crawl; the query language.
 //! - `browser`: the search page as a person with a browser has it.
 //! - `serve`: the link graph over HTTP: what was crawled is answered, the program begins and ends as it should.
 //! - `bench`: the measurements of a crawl run to their end.
@@ -38,6 +39,7 @@ mod links;
 mod polite;
 mod protocols;
 mod robots;
+mod search;
 mod secrets;
 mod serve;
 mod sitemaps;

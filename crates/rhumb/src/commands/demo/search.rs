@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use rhumb_crawl::engine::End;
 use serde_json::{Value, json};
 
@@ -31,18 +31,22 @@ pub fn start(args: &DemoArgs, dir: &Path, end: End) -> Result<Option<Handle>> {
     serve::start(dir, ([127, 0, 0, 1], 0).into(), &[]).map(Some)
 }
 
-/// Asks the server for the front page of the first host by the first word of its title: where it is, what was asked, what came.
+/// Asks the server for the front page of the first host by the first word of its title: where it is, what was asked, what came. A search
+/// that finds nothing is a demonstration that failed.
 pub fn check(server: &Handle, first: &str) -> Result<Value> {
     let page = ask(server, "page", "url", first)?;
     let title = page["title"].as_str().unwrap_or_default();
     let query = title.split(' ').next().unwrap_or_default();
     let found = ask(server, "search", "q", query)?;
+    if let Some(error) = found["error"].as_str() {
+        bail!("the search page was asked for {query:?} and answered: {error}");
+    }
+    ensure!(found["results"][0].is_object(), "the search page was asked for {query:?} and found nothing");
     Ok(json!({
         "url": format!("http://{}/", server.address),
         "query": query,
         "total": found["total"],
         "first": found["results"][0],
-        "error": found["error"],
     }))
 }
 
@@ -50,11 +54,8 @@ pub fn check(server: &Handle, first: &str) -> Result<Value> {
 pub fn told(found: &Value, stays: bool) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
     let (url, query) = (text(&found["url"]), text(&found["query"]));
-    let first = match (&found["error"], &found["first"]) {
-        (Value::String(error), _) => format!("  {error}"),
-        (_, Value::Null) => format!("  {query}: nothing was found"),
-        (_, first) => format!("  {query}: {}  {}", text(&first["title"]), text(&first["url"])),
-    };
+    let first = &found["first"];
+    let first = format!("  {query}: {}  {}", text(&first["title"]), text(&first["url"]));
     let end = if stays { " (Ctrl-C ends it)" } else { "" };
     format!("\nSearch it: {url}{end}\n{first}")
 }

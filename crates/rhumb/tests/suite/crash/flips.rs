@@ -2,8 +2,8 @@
 //!
 //! A plain run takes `RHUMB_FLIPS` (60) positions from `RHUMB_SEED` (the clock); `make flips` takes 1,000. Kinds of files take turns, so
 //! that small ones are met as often as large ones. Each flip is judged through the library, and where the
-//! library has nothing to say, and every few times anyway, through the program: `status`, `links` and `graph export` where these could see it,
-//! then `crawl`, then `rebuild` or `graph build`.
+//! library has nothing to say, and every few times anyway, through the program: `status`; `links`, `graph export` and `search` where these could see
+//! it; then `crawl`, then `rebuild` or `graph build`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,10 @@ use rhumb_store::warc;
 use serde_json::{Value, json};
 
 use super::damage::{Files, Verdict, crawls, judge};
-use super::{Dice, Facts, from_env, quick_directory, restore, snapshot};
+use super::{Dice, Facts, from_env, index, quick_directory, restore, snapshot};
 use crate::common::{json as json_of, rhumb, run};
 use crate::links::{exported, logged};
+use crate::search::search;
 
 /// Settings with which the program goes on with the small crawl as quickly as the library would.
 const SETTINGS: &str = "[crawl]\nscope = \"any\"\nagent = \"rhumb-test\"\nmemory = \"1MiB\"\n\
@@ -50,16 +51,20 @@ fn with_settings(files: &Files) -> Files {
     all
 }
 
-/// The same with the link graph and its ranks.
-fn with_graph(files: &Files) -> Files {
+/// The same with the link graph and its ranks, and the text index.
+fn with_graph_and_index(files: &Files) -> Files {
     let dir = quick_directory();
     restore(files, dir.path());
     for command in ["build", "rank"] {
         json_of(&run(rhumb().args(["graph", command, "--json"]).arg(dir.path())), 0);
     }
+    // Whoever searches makes the index.
+    search(dir.path(), "anything", &[]);
     let mut all = files.clone();
-    all.extend(snapshot(dir.path()).into_iter().filter(|(name, _)| name.starts_with("graph")));
+    let is_made = |name: &PathBuf| name.starts_with("graph") || name.starts_with("index");
+    all.extend(snapshot(dir.path()).into_iter().filter(|(name, _)| is_made(name)));
     assert!(all.keys().filter(|name| name.starts_with("graph")).count() >= 7, "{:?}", all.keys());
+    assert!(all.keys().filter(|name| name.starts_with("index")).count() >= 18, "{:?}", all.keys());
     all
 }
 
@@ -67,6 +72,8 @@ fn with_graph(files: &Files) -> Files {
 struct Sound {
     figures: Value,
     links: Vec<Vec<u8>>,
+    queries: Vec<String>,
+    found: Vec<Value>,
 }
 
 impl Sound {
@@ -78,7 +85,11 @@ impl Sound {
             assert!(output.stdout.len() > 100);
             output.stdout
         });
-        Sound { figures, links: links.collect() }
+        let links = links.collect();
+        let queries = index::queries(dir);
+        let found = index::answers(dir, &queries);
+        assert!(found.iter().filter(|answer| answer["total"].as_u64() > Some(0)).count() > 5, "{found:?}");
+        Sound { figures, links, queries, found }
     }
 }
 
@@ -115,6 +126,15 @@ fn links_are_right_or_told(flip: &Flip, dir: &Path, sound: &Sound, tally: &mut T
             }
             other => panic!("{what}: {other:?}: {stderr}"),
         }
+    }
+}
+
+/// The text index of a damaged crawl answers as it did before, or with a line that names the file and what to do about it.
+fn found_or_told(flip: &Flip, dir: &Path, sound: &Sound, turn: usize, tally: &mut Tally) {
+    let file = flip.name.display().to_string();
+    // Each question is a process: they take turns.
+    for (query, expected) in sound.queries.iter().zip(&sound.found).skip(turn % 4).step_by(4) {
+        tally.told_by_search += u64::from(index::right_or_told(dir, query, expected, &file, &flip.what));
     }
 }
 
@@ -159,6 +179,8 @@ struct Tally {
     by_program: u64,
     /// Questions to the link graph that were answered with the file's name.
     told_by_links: u64,
+    /// Questions to the text index that were.
+    told_by_search: u64,
 }
 
 /// What the program makes of a flip; true if `status` named it.
@@ -197,6 +219,9 @@ fn by_program(flip: &Flip, sound: &Sound, tally: &mut Tally) {
     if file.starts_with("graph/") || file.starts_with("log/") {
         links_are_right_or_told(flip, dir, sound, tally);
     }
+    if file.starts_with("index/") || file.starts_with("graph/") || file.starts_with("log/") {
+        found_or_told(flip, dir, sound, flip.place, tally);
+    }
     if file == "rhumb.toml" {
         // Other settings make another crawl; whoever goes on was told.
         return;
@@ -231,7 +256,14 @@ fn by_program(flip: &Flip, sound: &Sound, tally: &mut Tally) {
         assert_eq!(exported(dir), logged(dir), "{what}: after `graph build`");
         json_of(&run(rhumb().args(["status", "--json"]).arg(dir)), 0);
     }
-    if file.starts_with("state/") || file.ends_with(".cdxj") {
+    if file.starts_with("index/") {
+        // The crawl that went on has made it anew, or whoever searches does.
+        let queries = index::queries(dir);
+        let found = index::answers(dir, &queries);
+        json_of(&run(rhumb().args(["rebuild", "--json"]).arg(dir)), 0);
+        assert_eq!(index::answers(dir, &queries), found, "{what}: after `rebuild`");
+    }
+    if file.starts_with("state/") || file.starts_with("index/") || file.ends_with(".cdxj") {
         let rebuilt = run(rhumb().args(["rebuild", "--json"]).arg(dir));
         assert_eq!(rebuilt.status.code(), Some(0), "{what}: {}", String::from_utf8_lossy(&rebuilt.stderr));
         let looked = run(rhumb().args(["status", "--json"]).arg(dir));
@@ -260,7 +292,7 @@ fn single_bits_anywhere() {
     let mut dice = Dice(seed);
     let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
     for files in [&crawls().finished, &crawls().interrupted] {
-        let files = with_graph(&with_settings(files));
+        let files = with_graph_and_index(&with_settings(files));
         let mut kinds: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         for name in files.iter().filter(|(_, bytes)| !bytes.is_empty()).map(|(name, _)| name) {
             kinds.entry(kind(name)).or_default().push(name.clone());
@@ -295,6 +327,7 @@ fn single_bits_anywhere() {
             let report = json!({
                 "flips": t.flips, "by_program": t.by_program, "named_by_status": t.named,
                 "not_seen_by_status": t.harmless, "errors": t.errors, "told_by_links": t.told_by_links,
+                "told_by_search": t.told_by_search,
             });
             (kind, report)
         })
@@ -304,14 +337,14 @@ fn single_bits_anywhere() {
     if let Ok(path) = std::env::var("RHUMB_REPORT") {
         std::fs::write(path, format!("{report:#}\n")).expect("write the report");
     }
-    assert!(tallies.len() >= 14, "kinds of files: {:?}", tallies.keys());
+    assert!(tallies.len() >= 30, "kinds of files: {:?}", tallies.keys());
 }
 
 /// The graph knows the last visit of the log by its checksum, and begins anew where that is another one: then the log has to be read, and
 /// what is wrong with it is told.
 #[test]
 fn bits_of_what_the_graph_knows_the_log_by() {
-    let files = with_graph(&with_settings(&crawls().finished));
+    let files = with_graph_and_index(&with_settings(&crawls().finished));
     let dir = quick_directory();
     restore(&files, dir.path());
     let sound = Sound::of(dir.path());

@@ -60,7 +60,7 @@ pub(super) fn unix_ms() -> u64 {
 }
 
 /// Runs the command and kills it after `wait`, unless it is done before: then its exit code.
-fn run_and_kill(command: &mut Command, wait: Duration) -> Result<Option<i32>, u64> {
+pub(super) fn run_and_kill(command: &mut Command, wait: Duration) -> Result<Option<i32>, u64> {
     let mut child = command.spawn().expect("start the program");
     let until = Instant::now() + wait;
     loop {

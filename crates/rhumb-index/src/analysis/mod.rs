@@ -72,6 +72,9 @@ impl Analyzer {
             }
             let term = term_of_lower(lang, raw, piece.is_pair);
             each(&term, piece);
+            if raw.len() > TERM_BYTES_MAX {
+                return;
+            }
             let met = u32::from(!piece.is_pair);
             known.words.insert(raw.into(), Remembered { term: term.into(), met });
         });

@@ -51,7 +51,7 @@ pub fn collect(plan: &Plan, at: usize, shelf: &Shelf, bonus: &Bonus, now_ms: i64
         if best.is_beyond(ceiling) {
             return below(best);
         }
-        let score = scorer.score(doc);
+        let Some(score) = scorer.score(doc, best.threshold()) else { return below(best) };
         let (id, host) = (part.columns.id.get_val(doc), part.columns.host.get_val(doc));
         best.offer(Hit { shelf: at, doc, id, host, score, more_from_host: false });
         below(best)

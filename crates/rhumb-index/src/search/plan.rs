@@ -281,7 +281,10 @@ impl Builder<'_> {
                     false,
                 );
             }
-            What::Lang(code) => self.condition(occur, term_condition(fields.lang, code)),
+            What::Lang(code) => {
+                let known = Lang::of(code).code();
+                self.condition(occur, term_condition(fields.lang, if known.is_empty() { code } else { known }));
+            }
             What::Type(kind) => self.condition(occur, term_condition(fields.kind, kind)),
             What::After(at) => {
                 let bound = Bound::Included(Term::from_field_i64(fields.date, *at));

@@ -57,9 +57,9 @@ impl Default for Ranking {
     fn default() -> Ranking {
         Ranking {
             anchor: 0.5,
-            rank: 0.4,
-            proximity: 0.3,
-            coverage: 0.15,
+            rank: 0.3,
+            proximity: 0.25,
+            coverage: 0.1,
             freshness: 0.5,
             freshness_days: 30.0,
             verbose_words: 5,
@@ -159,18 +159,24 @@ pub struct Scorer<'a> {
 struct WordCursors {
     text: Vec<Cursor>,
     anchor: Vec<Cursor>,
+    /// How much the word counts.
+    mass: f64,
+    /// Whether the page in hand has it in its text.
+    is_in_text: bool,
 }
 
 /// A list of pages that have a term.
 struct Cursor {
     postings: Option<SegmentPostings>,
     idf: f64,
+    /// How often the page in hand has it.
+    times: u32,
 }
 
 impl Cursor {
     fn open(segment: &tantivy::SegmentReader, form: &Form, option: IndexRecordOption) -> Result<Cursor> {
         let postings = segment.inverted_index(form.term.field())?.read_postings(&form.term, option)?;
-        Ok(Cursor { postings, idf: form.idf })
+        Ok(Cursor { postings, idf: form.idf, times: 0 })
     }
 
     /// How often the page has it.
@@ -179,7 +185,8 @@ impl Cursor {
         if postings.doc() < doc {
             postings.seek(doc);
         }
-        if postings.doc() == doc && doc != TERMINATED { postings.term_freq() } else { 0 }
+        self.times = if postings.doc() == doc && doc != TERMINATED { postings.term_freq() } else { 0 };
+        self.times
     }
 }
 
@@ -220,7 +227,7 @@ impl<'a> Scorer<'a> {
                     word.anchor.iter().map(open).collect::<Result<_>>()?
                 }
             };
-            words.push(WordCursors { text, anchor });
+            words.push(WordCursors { text, anchor, mass: word.mass(), is_in_text: false });
         }
         let text_norms = Norms::new(segment.get_fieldnorms_reader(shelf.part.fields.text)?, plan.text_average);
         let anchor_norms = match &shelf.part.late {
@@ -234,15 +241,15 @@ impl<'a> Scorer<'a> {
         Ok(Scorer { plan, shelf, bonus, now_ms, words, text_norms, anchor_norms, positions, spare: Vec::new() })
     }
 
-    /// The score of a page. Pages come in ascending order.
-    pub(super) fn score(&mut self, doc: DocId) -> f64 {
-        self.add_up(doc, |_, _, _| {})
+    /// The score of a page, or nothing if it is below `threshold`. Pages come in ascending order.
+    pub(super) fn score(&mut self, doc: DocId, threshold: Option<f64>) -> Option<f64> {
+        self.add_up(doc, threshold, |_, _, _| {})
     }
 
     /// The same, part by part, of a page that was not passed yet.
     pub(super) fn explain(&mut self, doc: DocId) -> Vec<ScorePart> {
         let mut parts = Vec::new();
-        self.add_up(doc, |what, score, how| {
+        self.add_up(doc, None, |what, score, how| {
             if score != 0.0 {
                 parts.push(ScorePart { what: what.to_string(), score, how: how() });
             }
@@ -250,20 +257,24 @@ impl<'a> Scorer<'a> {
         parts
     }
 
-    /// Adds up all parts, always in the same order, and tells them.
-    fn add_up(&mut self, doc: DocId, mut tell: impl FnMut(&dyn std::fmt::Display, f64, &dyn Fn() -> String)) -> f64 {
-        let Scorer { plan, shelf, bonus, now_ms, words, text_norms, anchor_norms, positions, spare } = self;
+    /// Adds up all parts, always in the same order, and tells them. Where words stand is looked up last, and only if it can matter.
+    fn add_up(
+        &mut self,
+        doc: DocId,
+        threshold: Option<f64>,
+        mut tell: impl FnMut(&dyn std::fmt::Display, f64, &dyn Fn() -> String),
+    ) -> Option<f64> {
+        let Scorer { plan, shelf, bonus, now_ms, words, text_norms, anchor_norms, .. } = self;
         let saturation = text_norms.of(doc);
         let anchor_saturation = anchor_norms.as_ref().map_or(1.0, |norms| norms.of(doc));
         let (mut total, mut had, mut all) = (0.0, 0.0, 0.0);
-        for (i, (cursors, word)) in words.iter_mut().zip(&plan.words).enumerate() {
+        for (cursors, word) in words.iter_mut().zip(&plan.words) {
             let mut is_there = false;
-            positions[i].clear();
-            let wants_positions = bonus.near_most > 0.0 && !word.expanded;
+            cursors.is_in_text = false;
             for cursor in &mut cursors.text {
                 let times = f64::from(cursor.at(doc));
                 if times > 0.0 {
-                    is_there = true;
+                    (is_there, cursors.is_in_text) = (true, true);
                     let score = word.weight * cursor.idf * (K1 + 1.0) * times / (times + saturation);
                     total += score;
                     let idf = cursor.idf;
@@ -274,14 +285,7 @@ impl<'a> Scorer<'a> {
                             K1 + 1.0
                         )
                     });
-                    if wants_positions && let Some(postings) = &mut cursor.postings {
-                        postings.positions(spare);
-                        positions[i].extend_from_slice(spare);
-                    }
                 }
-            }
-            if cursors.text.len() > 1 {
-                positions[i].sort_unstable();
             }
             for cursor in &mut cursors.anchor {
                 let times = f64::from(cursor.at(doc));
@@ -302,32 +306,59 @@ impl<'a> Scorer<'a> {
                 }
             }
             if !word.expanded {
-                all += word.mass();
-                had += if is_there { word.mass() } else { 0.0 };
+                all += cursors.mass;
+                had += if is_there { cursors.mass } else { 0.0 };
             }
         }
         let quality = shelf.part.quality(doc);
         let rank = bonus.of_rank(quality);
         total += rank;
         tell(&"rank", rank, &|| format!("{:.3} × quality {quality:.3}", bonus.rank));
-        if bonus.near_most > 0.0 {
-            let mut near = 0.0;
-            for (i, weight) in bonus.near.iter().enumerate() {
-                near += weight * nearness(&positions[i], &positions[i + 1]);
-            }
-            total += near;
-            tell(&"near", near, &|| format!("of at most {:.3}", bonus.near_most));
-        }
         if bonus.all > 0.0 && all > 0.0 {
             let share = had / all;
             let score = bonus.all * share * share;
             total += score;
             tell(&"all", score, &|| format!("{:.3} × {share:.3}²", bonus.all));
         }
-        let fresh = bonus.of_date(shelf.part.columns.date.get_val(doc), *now_ms);
-        total += fresh;
-        tell(&"fresh", fresh, &|| format!("of at most {:.3}", bonus.fresh));
-        total
+        if bonus.fresh > 0.0 {
+            let fresh = bonus.of_date(shelf.part.columns.date.get_val(doc), *now_ms);
+            total += fresh;
+            tell(&"fresh", fresh, &|| format!("of at most {:.3}", bonus.fresh));
+        }
+        let pairs = || words.windows(2).zip(&bonus.near).filter(|(pair, _)| pair.iter().all(|word| word.is_in_text));
+        let near_most: f64 = pairs().map(|(_, weight)| weight).sum();
+        if threshold.is_some_and(|threshold| (total + near_most) * (1.0 + 1e-9) < threshold) {
+            return None;
+        }
+        if near_most > 0.0 {
+            let near = self.near();
+            total += near;
+            tell(&"near", near, &|| format!("of at most {:.3}", self.bonus.near_most));
+        }
+        Some(total)
+    }
+
+    /// What a page gets for words that stand next to each other; the cursors are on it.
+    fn near(&mut self) -> f64 {
+        let Scorer { bonus, words, positions, spare, .. } = self;
+        for (i, word) in words.iter_mut().enumerate() {
+            positions[i].clear();
+            let is_wanted = |at: usize| bonus.near.get(at).is_some_and(|weight| *weight > 0.0);
+            if !word.is_in_text || !(is_wanted(i) || i > 0 && is_wanted(i - 1)) {
+                continue;
+            }
+            let several = word.text.len() > 1;
+            for cursor in word.text.iter_mut().filter(|cursor| cursor.times > 0) {
+                if let Some(postings) = &mut cursor.postings {
+                    postings.positions(spare);
+                    positions[i].extend_from_slice(spare);
+                }
+            }
+            if several {
+                positions[i].sort_unstable();
+            }
+        }
+        bonus.near.iter().enumerate().map(|(i, weight)| weight * nearness(&positions[i], &positions[i + 1])).sum()
     }
 }
 

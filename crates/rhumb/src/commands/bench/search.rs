@@ -32,7 +32,7 @@ use crate::search::fold::{self, LogLinks, Reached};
 
 /// Words there are, topics, and words of a topic.
 const WORDS: usize = 120_000;
-const TOPICS: u64 = 3_000;
+const TOPICS: u64 = 300;
 const TOPIC_WORDS: u64 = 400;
 /// Words of a text of 10 KB of markup, on average.
 const TEXT_WORDS: u64 = 620;

@@ -122,7 +122,7 @@ fn said(disk: &Arc<dyn Disk>) -> Result<Vec<(String, Vec<(u64, u64)>, u64)>> {
         let request = Request { grouped: false, ..Request::new(&query, 100) };
         let (found, plan) = index.search(&request, &Ranking::default(), &Nothing)?;
         for hit in &found.hits {
-            index.show(hit, &plan, 100)?;
+            index.show(hit, &plan, 100, &Nothing)?;
         }
         let hits = found.hits.iter().map(|hit| (hit.id, hit.score.to_bits())).collect();
         all.push((text, hits, found.total));

@@ -110,15 +110,16 @@ impl Maker {
             analyzer.terms(lang, page.description, |term, _| text.push(term, weights.description));
         }
         text.gap();
-        let (host, _) = parts(page.url);
-        // Words of addresses have no language.
-        let words = crate::cut(page.url, ADDRESS_BYTES_MAX).split_once("://").map_or(page.url, |(_, rest)| rest);
-        analyzer.terms(Lang::default(), &decoded(words), |term, _| {
-            address.push(term, 1);
-            if !matches!(term, "www" | "html" | "htm" | "php" | "index" | "com" | "org" | "net") {
-                text.push(term, weights.address);
-            }
-        });
+        let (host, path) = parts(page.url);
+        // Words of addresses have no language. The port is none: a path follows its host, as it is asked for.
+        for words in [host, &decoded(crate::cut(path, ADDRESS_BYTES_MAX))] {
+            analyzer.terms(Lang::default(), words, |term, _| {
+                address.push(term, 1);
+                if !matches!(term, "www" | "html" | "htm" | "php" | "index" | "com" | "org" | "net") {
+                    text.push(term, weights.address);
+                }
+            });
+        }
         sites.clear();
         push_sites(host, sites);
         let mut doc = TantivyDocument::default();

@@ -20,14 +20,15 @@ use tantivy::{BitSet, DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED,
 use super::best::Best;
 use super::plan::{Duplicates, Form, Plan, Word};
 use super::score::{Bonus, Scorer};
-use super::{Hit, Shelf};
+use super::{Hit, Shelf, Snapshot};
 use crate::Result;
 
 /// Single precision adds up with errors of this size.
 const ROUNDING: f64 = 1e-4;
 
 /// Offers all pages of a shelf that may be good enough.
-pub fn collect(plan: &Plan, at: usize, shelf: &Shelf, bonus: &Bonus, now_ms: i64, best: &mut Best) -> Result<()> {
+pub fn collect(plan: &Plan, index: &Snapshot, at: usize, bonus: &Bonus, now_ms: i64, best: &mut Best) -> Result<()> {
+    let shelf = &index.shelves[at];
     let weight = weight_of(plan, shelf, bonus)?;
     let mut scorer = Scorer::new(plan, shelf, bonus, now_ms)?;
     let (rank_most, rest_most) = (bonus.of_rank(shelf.quality_max()), bonus.rest_most());
@@ -40,11 +41,7 @@ pub fn collect(plan: &Plan, at: usize, shelf: &Shelf, bonus: &Bonus, now_ms: i64
         None => Score::MIN,
     };
     weight.for_each_pruning(below(best), part.segment(), &mut |doc, score| {
-        let hidden = shelf.dead.contains(&doc)
-            || (plan.duplicates == Duplicates::Hidden
-                && !shelf.duplicates.is_empty()
-                && shelf.duplicates.contains_key(&doc));
-        if hidden {
+        if is_hidden(plan, index, shelf, doc) {
             return below(best);
         }
         let ceiling = f64::from(score) * (1.0 + ROUNDING) + bonus.of_rank(part.quality(doc)) + rest_most;
@@ -60,15 +57,13 @@ pub fn collect(plan: &Plan, at: usize, shelf: &Shelf, bonus: &Bonus, now_ms: i64
 }
 
 /// How many pages of a shelf match: counted up to `max`, then estimated.
-pub fn count(plan: &Plan, shelf: &Shelf, max: u64) -> Result<(f64, bool)> {
+pub fn count(plan: &Plan, index: &Snapshot, shelf: &Shelf, max: u64) -> Result<(f64, bool)> {
     let bonus = Bonus::of(plan, false, &super::Ranking::default());
     let weight = weight_of(plan, shelf, &bonus)?;
     let mut scorer = weight.scorer(shelf.part.segment(), 1.0)?;
     let (mut counted, mut doc) = (0, scorer.doc());
     while doc != TERMINATED {
-        let hidden =
-            shelf.dead.contains(&doc) || (plan.duplicates == Duplicates::Hidden && shelf.duplicates.contains_key(&doc));
-        counted += u64::from(!hidden);
+        counted += u64::from(!is_hidden(plan, index, shelf, doc));
         if counted == max {
             let share = f64::from(doc + 1) / f64::from(shelf.part.documents());
             return Ok((counted as f64 / share, false));
@@ -76,6 +71,12 @@ pub fn count(plan: &Plan, shelf: &Shelf, max: u64) -> Result<(f64, bool)> {
         doc = scorer.advance();
     }
     Ok((counted as f64, true))
+}
+
+/// Whether a page that matches is not shown: it is gone, or another stands for it.
+fn is_hidden(plan: &Plan, index: &Snapshot, shelf: &Shelf, doc: DocId) -> bool {
+    let is_duplicate = plan.duplicates == Duplicates::Hidden && index.is_stood_for(shelf, doc);
+    shelf.dead.contains(&doc) || is_duplicate
 }
 
 /// What tantivy is asked for on a shelf.

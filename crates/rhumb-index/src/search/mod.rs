@@ -200,7 +200,7 @@ impl Snapshot {
             if shelf.listed.band > 1 && shelf.listed.band == last_band {
                 found.tier = 2;
             }
-            candidates::collect(plan, at, shelf, &bonus, request.now_ms, &mut best)?;
+            candidates::collect(plan, self, at, &bonus, request.now_ms, &mut best)?;
         }
         let mut hits = best.into_sorted();
         found.more = hits.len() > wanted;
@@ -217,7 +217,7 @@ impl Snapshot {
     fn count(&self, plan: &Plan) -> Result<(u64, bool)> {
         let (mut total, mut exact) = (0.0, true);
         for shelf in &self.shelves {
-            let (n, is_exact) = candidates::count(plan, shelf, COUNTED_MAX)?;
+            let (n, is_exact) = candidates::count(plan, self, shelf, COUNTED_MAX)?;
             total += n;
             exact &= is_exact;
         }

@@ -273,13 +273,13 @@ impl Builder<'_> {
             What::InUrl(words) => self.phrase_condition(occur, words, fields.address, false),
             What::Site(host) => self.site(occur, host),
             What::SitePath { host, path } => {
-                self.site(occur, host);
-                self.phrase_condition(
-                    occur,
-                    &[format!("{host} {}", crate::page::decoded(path))],
-                    fields.address,
-                    false,
-                );
+                // Both at once: who leaves out a part of a site does not leave out all of it.
+                let host = self.outside.site(host);
+                let mut both = vec![term_condition(fields.site, &host)];
+                let address = format!("{host} {}", crate::page::decoded(path));
+                both.extend(self.phrase_query(&[address], fields.address, false));
+                self.plan.is_of_one_site |= occur != Occur::Excluded;
+                self.condition(occur, Box::new(BooleanQuery::intersection(both)));
             }
             What::Lang(code) => {
                 let known = Lang::of(code).code();
@@ -401,6 +401,13 @@ impl Builder<'_> {
 
     /// Pages must have these words one after the other.
     fn phrase_condition(&mut self, occur: Occur, words: &[String], field: Field, stemmed: bool) {
+        if let Some(phrase) = self.phrase_query(words, field, stemmed) {
+            self.condition(occur, phrase);
+        }
+    }
+
+    /// These words one after the other, in any of the languages; nothing if there are none.
+    fn phrase_query(&self, words: &[String], field: Field, stemmed: bool) -> Option<Box<dyn Condition>> {
         let none = [Lang::default()];
         let languages = if stemmed { &self.languages[..] } else { &none };
         let mut ways: Vec<Vec<Term>> = Vec::new();
@@ -422,9 +429,7 @@ impl Builder<'_> {
                 _ => Some(Box::new(PhraseQuery::new(terms)) as Box<dyn Condition>),
             })
             .collect();
-        if !conditions.is_empty() {
-            self.condition(occur, Box::new(BooleanQuery::union(conditions)));
-        }
+        (!conditions.is_empty()).then(|| Box::new(BooleanQuery::union(conditions)) as Box<dyn Condition>)
     }
 }
 

@@ -144,6 +144,15 @@ impl Snapshot {
             .find_map(|(at, shelf)| shelf.part.find(id).find(|doc| !shelf.dead.contains(doc)).map(|doc| (at, doc)))
     }
 
+    /// Whether a page is a duplicate of one that can still be found. Of two that were found to be duplicates of each other, one after the
+    /// other, one stands for both.
+    pub(crate) fn is_stood_for(&self, shelf: &Shelf, doc: DocId) -> bool {
+        let Some(of) = shelf.duplicates.get(&doc) else { return false };
+        let own = shelf.part.columns.id.get_val(doc);
+        let is_of_this = |at: usize, other: DocId| self.shelves[at].duplicates.get(&other) == Some(&own);
+        *of != own && self.find(*of).is_some_and(|(at, other)| own > *of || !is_of_this(at, other))
+    }
+
     /// Where the visit of the page with this fingerprint lies in the log.
     pub fn visit_of(&self, id: u64) -> Option<u64> {
         self.find(id).map(|(at, doc)| self.shelves[at].part.columns.visit.get_val(doc))

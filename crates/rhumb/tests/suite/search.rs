@@ -121,7 +121,7 @@ fn library() -> Server {
     let links: String = pages.iter().map(|(path, _, title, _)| format!("<a href='{path}'>{title}</a> ")).collect();
     let other: String = [1, 2].iter().map(|host| format!("<a href='{}/'>Harbour</a> ", web.origin(*host))).collect();
     let front = format!(
-        "<h1>The library</h1><p>Everything that is here, in one list. {links} <a href=/plain>zeppelin</a> \
+        "<h1>The library</h1><p>Everything that is here, in one list. {links} <a href=/hidden>h</a> \
          <a href=/doc.txt>memo</a> <a href=/old>old</a> <a href=/new>new</a> {other}</p>"
     );
     web.set_document(0, "/", page("en", "The library", &front));
@@ -133,6 +133,9 @@ fn library() -> Server {
         "/doc.txt",
         Reply::new(200, "text/plain", "A memorandum on penguins, to be read by everybody who feeds them."),
     );
+    // What this page says is not found, but it leads where it leads.
+    let hidden = "<meta name=robots content=noindex><p>Have a look at this <a href=/plain>zeppelin</a>.</p>";
+    web.set_document(0, "/hidden", page("en", "Hidden", hidden));
     let dated = |title: &str, text: &str, date: &str| page("en", title, text).with_header("Last-Modified", date);
     web.set_document(
         0,
@@ -335,9 +338,21 @@ fn until(dir: &Path, query: &str, wanted: &[&str], bound: Duration) {
 fn a_page_is_found_as_what_it_is_now() {
     let server = serve(WebConfig::plain(1, 1));
     let web = server.web();
-    web.set_document(0, "/", page("en", "Front", "<p>All of them. <a href=/a>first</a> <a href=/b>second</a>"));
+    web.set_document(
+        0,
+        "/",
+        page(
+            "en",
+            "Front",
+            "<p>All of them. <a href=/a>first</a> <a href=/b>second</a> <a href=/c>c</a> <a href=/d>d</a>",
+        ),
+    );
     web.set_document(0, "/a", page("en", "A", "<p>Once there was a giraffe in this place.</p>"));
     web.set_document(0, "/b", page("en", "B", "<p>Here lives a hippopotamus, and it is not leaving.</p>"));
+    // They say the same.
+    for path in ["/c", "/d"] {
+        web.set_document(0, path, page("en", "Twins", &sentences(&own(5))));
+    }
     let place = Place::new();
     let settings = place.file("settings.toml", "[crawl]\nrevisit = \"300ms\"\n");
     let front = format!("{}/", web.origin(0));
@@ -353,12 +368,19 @@ fn a_page_is_found_as_what_it_is_now() {
     until(&place.dir, "hippopotamus", &[], bound);
     web.set_document(0, "/a", page("en", "A", "<meta name=robots content=noindex><p>A rhinoceros that hides.</p>"));
     until(&place.dir, "rhinoceros", &[], bound);
+    // What a page that is gone stood for is found by itself.
+    let twin = paths(&place.dir, "twins");
+    assert_eq!(twin.len(), 1, "{twin:?}");
+    web.set_document(0, &twin[0], Reply::new(404, "text/html", "<p>Gone."));
+    until(&place.dir, "twins", &[if twin[0] == "/c" { "/d" } else { "/c" }], bound);
     assert!(running.try_wait().expect("a process").is_none(), "the crawl goes on");
     running.kill().expect("killed");
     let _ = running.wait();
     // After its end it is the same, and so it is for an index that was made anew.
-    let ask =
-        || ["giraffe", "rhinoceros", "hippopotamus", "front", "rhinocerus"].map(|q| facts(&search(&place.dir, q, &[])));
+    let ask = || {
+        ["giraffe", "rhinoceros", "hippopotamus", "front", "rhinocerus", "twins", "twins dup:"]
+            .map(|q| facts(&search(&place.dir, q, &[])))
+    };
     let kept = ask();
     assert_eq!(paths(&place.dir, "front"), ["/"]);
     assert_eq!(paths(&place.dir, "rhinoceros giraffe hippopotamus"), [] as [&str; 0]);
@@ -416,6 +438,9 @@ fn what_is_typed_means_what_it_should() {
     assert_eq!(paths(dir, &format!("chronicle site:{}", host(1))), [] as [&str; 0]);
     let deep = sorted(&format!("site:{}/phrase", host(0)));
     assert_eq!(deep, ["/phrase/right", "/phrase/wrong"]);
+    let above = host(0).split_once('.').map(|(_, above)| above.to_string()).expect("a domain");
+    assert_eq!(sorted(&format!("site:{above}/phrase")), deep);
+    assert_eq!(paths(dir, &format!("cooking camping steam -site:{}/phrase", host(0))), ["/steam"]);
     assert_eq!(paths(dir, &format!("link:{front}crawler")), ["/"]);
     assert_eq!(paths(dir, &format!("link:{front}nowhere")), [] as [&str; 0]);
     // A page that links to itself or to others is not asked for its words.

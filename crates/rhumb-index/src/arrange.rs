@@ -32,7 +32,7 @@ pub struct Arrangement {
 
 impl Default for Arrangement {
     fn default() -> Arrangement {
-        Arrangement { shares: vec![0.3], pages_min: 4_096, memory_bytes: 64 << 20 }
+        Arrangement { shares: vec![0.02, 0.1, 0.4], pages_min: 4_096, memory_bytes: 64 << 20 }
     }
 }
 

@@ -368,7 +368,7 @@ pub(crate) fn merge(
 /// How many of the pages that are kept are in which language.
 fn merged_languages(parts: &[&(&Part, BitSet)]) -> Result<Vec<(String, u32)>> {
     let mut languages = Vec::new();
-    for (part, keep) in parts.iter().copied() {
+    for (part, keep) in parts {
         for (code, docs) in part.languages()? {
             let kept = docs.iter().filter(|doc| keep.contains(**doc)).count();
             if kept > 0 {

@@ -48,6 +48,14 @@ impl PartDirectory {
     }
 }
 
+/// Kinds of files that a segment of ours has.
+const KINDS: [&str; 7] = ["meta", "term", "idx", "pos", "fieldnorm", "fast", "store"];
+
+/// Makes sure that all files of a part are there and have their ends. tantivy calls them by other names, and goes on without some.
+pub fn look(disk: &dyn Disk, base: &str) -> rhumb_store::Result<()> {
+    KINDS.iter().try_for_each(|kind| Checked::open(disk, &format!("{base}.{kind}")).map(drop))
+}
+
 impl fmt::Debug for PartDirectory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PartDirectory").field("base", &self.base).finish_non_exhaustive()

@@ -16,7 +16,7 @@ use crate::Result;
 use crate::analysis::Analyzer;
 use crate::analysis::encode::Terms;
 use crate::analysis::language::Lang;
-use crate::directory::PartDirectory;
+use crate::directory::{self, PartDirectory};
 use crate::manifest::PartNumber;
 use crate::part::base;
 use crate::schema::{AnchorFields, tokenizers};
@@ -235,6 +235,7 @@ pub struct Late {
 impl Late {
     pub(crate) fn open(disk: &Arc<dyn Disk>, names: &LateNames, documents: u32) -> Result<Late> {
         let file = Sealed::open(&**disk, &names.file, LATE)?;
+        directory::look(&**disk, &names.anchors)?;
         let mut index = Index::open(PartDirectory::new(disk.clone(), &names.anchors))?;
         index.set_tokenizers(tokenizers());
         let reader: IndexReader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;

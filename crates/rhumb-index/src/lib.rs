@@ -36,7 +36,11 @@ pub use error::{IndexError, Result};
 
 /// The beginning of a text, of so many bytes at most.
 pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes_max)]
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// A stored text of a document.

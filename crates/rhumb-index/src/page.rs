@@ -257,8 +257,8 @@ mod tests {
             url: "http://a.example/news-page.html",
             title: "Title",
             text,
-            headings: &[0..11],
-            emphasis: &[18..24],
+            headings: std::slice::from_ref(&(0..11)),
+            emphasis: std::slice::from_ref(&(18..24)),
             declared: "en",
             ..Page::default()
         };

@@ -18,7 +18,7 @@ use tantivy::indexer::{SingleSegmentIndexWriter, merge_filtered_segments};
 use tantivy::{BitSet, DocId, Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, SegmentReader};
 
 use crate::Result;
-use crate::directory::PartDirectory;
+use crate::directory::{self, PartDirectory};
 use crate::late::{Late, LateNames};
 use crate::manifest::{Listed, PartNumber};
 use crate::page::{Maker, Page, Weights};
@@ -183,6 +183,7 @@ pub struct Columns {
 impl Part {
     /// Opens a part that the list names.
     pub fn open(disk: Arc<dyn Disk>, fields: Arc<Fields>, listed: &Listed) -> Result<Part> {
+        directory::look(&*disk, &base(listed.number))?;
         let directory = PartDirectory::new(disk.clone(), &base(listed.number));
         let mut index = Index::open(directory)?;
         index.set_tokenizers(tokenizers());
@@ -382,7 +383,7 @@ pub(crate) fn merge(
 /// How many of the pages that are kept are in which language.
 fn merged_languages(parts: &[&(&Part, BitSet)]) -> Result<Vec<(String, u32)>> {
     let mut languages = Vec::new();
-    for (part, keep) in parts.iter().copied() {
+    for (part, keep) in parts {
         for (code, docs) in part.languages()? {
             let kept = docs.iter().filter(|doc| keep.contains(**doc)).count();
             if kept > 0 {

@@ -344,3 +344,28 @@ proptest! {
         }
     }
 }
+
+/// Whoever still has parts of the old index open does not take new ones for them.
+#[test]
+fn an_index_that_is_made_anew_is_not_taken_for_the_old_one() {
+    let (_a, disk) = disk();
+    let (before, after): (Vec<Made>, Vec<Made>) = (1..40).map(|id| (made(id, 1), made(id, 2))).unzip();
+    built(&disk, &before, 100, Some(&one_band()));
+    let old = Snapshot::open(disk.clone()).expect("opened").expect("an index");
+    rhumb_index::store::discard(&*disk).expect("forgotten");
+    assert!(old.renewed().expect("looked").is_none(), "there is nothing newer yet");
+    built(&disk, &after, 100, Some(&one_band()));
+    let renewed = old.renewed().expect("looked").expect("there is a newer one");
+    let numbers = |index: &Snapshot| index.list().parts.iter().map(|part| part.number).collect::<Vec<_>>();
+    assert!(numbers(&old).iter().all(|number| !numbers(&renewed).contains(number)));
+    for typed in QUERIES {
+        let query = Query::parse(typed);
+        let (found, _) = renewed.search(&Request::new(&query, 10), &Ranking::default(), &Nothing).expect("searched");
+        let found: Vec<(u64, f64)> = found.hits.iter().map(|hit| (hit.id, hit.score)).collect();
+        assert_eq!(found, answers(&disk, typed, 10, true), "{typed}");
+    }
+    // Nothing of the old one is left.
+    let files = disk.list("index").expect("listed");
+    let known = |name: &String| numbers(&renewed).iter().any(|n| name.starts_with(&format!("{n:06}")));
+    assert!(files.iter().filter(|name| *name != "parts").all(known), "{files:?}");
+}

@@ -136,7 +136,7 @@ impl Maker {
         doc.add_u64(fields.host, xxhash_rust::xxh3::xxh3_64(host.as_bytes()));
         doc.add_i64(fields.date, page.date_ms);
         doc.add_i64(fields.fetched, page.fetched_ms);
-        doc.add_u64(fields.flags, u64::from(page.cached) * CACHED | u64::from(page.no_snippet) * NO_SNIPPET);
+        doc.add_u64(fields.flags, (u64::from(page.cached) * CACHED) | (u64::from(page.no_snippet) * NO_SNIPPET));
         (doc, lang)
     }
 }

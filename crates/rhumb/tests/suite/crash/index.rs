@@ -109,8 +109,11 @@ fn go_on(disk: &Arc<dyn Disk>) -> Result<()> {
     writer.settle(&mut Links, &how, ROUNDS)
 }
 
+/// A query, the pages that answer it with the bits of their scores, and how many there are.
+type Said = (String, Vec<(u64, u64)>, u64);
+
 /// Everything that the index says, word by word.
-fn said(disk: &Arc<dyn Disk>) -> Result<Vec<(String, Vec<(u64, u64)>, u64)>> {
+fn said(disk: &Arc<dyn Disk>) -> Result<Vec<Said>> {
     let index = Snapshot::open(disk.clone())?.expect("an index");
     let asked = WORDS
         .iter()

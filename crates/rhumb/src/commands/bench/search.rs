@@ -333,6 +333,9 @@ fn write_log(pages: &Pages, disk: &Arc<dyn Disk>) -> Result<()> {
     Ok(())
 }
 
+/// One way to answer a query.
+type Turn<'a> = &'a dyn Fn(&Query) -> Result<()>;
+
 /// As bare tantivy is asked: the ten best, of whatever host.
 fn request(query: &Query) -> Request<'_> {
     Request { counted: false, grouped: false, ..Request::new(query, 10) }
@@ -376,7 +379,7 @@ pub fn queries(pages: u64, queries: usize, ranking: &Ranking, dir: &Path) -> Res
     // In turns, each over all queries.
     let mut spent = [f64::INFINITY; 5];
     for _ in 0..3 {
-        let turns: [&dyn Fn(&Query) -> Result<()>; 5] = [
+        let turns: [Turn<'_>; 5] = [
             &|query| tiers.search(&request(query), ranking, &Nothing).map(drop).map_err(Into::into),
             &|query| whole.search(&request(query), ranking, &Nothing).map(drop).map_err(Into::into),
             &|query| {

@@ -2,7 +2,7 @@
 //!
 //! Nothing of a page's text comes from anywhere but `maud`'s escaping, no element has a style or a script of its own (the
 //! policy of [`super::guard`] forbids both), and a crawled URL becomes an address to open only if its scheme is http or https
-//! ([`parts::is_web`]). The copy of a page is no exception: its markup is not part of any page, but of a frame ([`cached`]). What
+//! ([`parts::is_web`]). The copy of a page is no exception: its markup is not part of any page, but of a frame ([`mod@cached`]). What
 //! all pages have in common is here; each has a file of its own, the picture of a neighbourhood too.
 
 mod cached;

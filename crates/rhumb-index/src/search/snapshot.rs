@@ -70,6 +70,11 @@ impl Snapshot {
         }
     }
 
+    /// An index in which nothing is yet.
+    pub fn empty(disk: Arc<dyn Disk>) -> Result<Snapshot> {
+        Snapshot::of(disk, Manifest::default(), &[])
+    }
+
     /// A newer snapshot, if the list is another by now.
     pub fn renewed(&self) -> Result<Option<Snapshot>> {
         let Some(list) = Manifest::load(&*self.disk)? else { return Ok(None) };

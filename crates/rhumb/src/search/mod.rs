@@ -56,12 +56,11 @@ impl Search {
             catch_up(dir, &disk, &config)?;
         }
         let opened = Snapshot::open(disk.clone()).map_err(|e| advised(e, dir))?;
-        let Some(snapshot) = opened else {
-            // A crawl that has just begun has none yet, and one that was told to keep none never will.
-            if !config.storage.index || !DirLock::is_held(dir) {
-                return Ok(None);
-            }
-            return Err(anyhow::anyhow!("the crawl has just begun, and there is no index yet; try again in a moment"));
+        let snapshot = match opened {
+            Some(snapshot) => snapshot,
+            // A crawl that was told to keep none never has one, and one that has just begun has none yet.
+            None if !config.storage.index => return Ok(None),
+            None => Snapshot::empty(disk.clone()).map_err(|e| advised(e, dir))?,
         };
         let copies = Copies::new(dir, disk, &settings);
         Ok(Some(Search {

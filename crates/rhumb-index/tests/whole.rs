@@ -369,3 +369,27 @@ fn an_index_that_is_made_anew_is_not_taken_for_the_old_one() {
     let known = |name: &String| numbers(&renewed).iter().any(|n| name.starts_with(&format!("{n:06}")));
     assert!(files.iter().filter(|name| *name != "parts").all(known), "{files:?}");
 }
+
+#[test]
+fn a_duplicate_is_hidden_as_long_as_another_page_stands_for_it() {
+    let (_a, disk) = disk();
+    let pages: Vec<Made> = (1..4).map(|id| Made { text: "harbour".to_string(), ..made(id, 1) }).collect();
+    built(&disk, &pages, 100, None);
+    let ids = || {
+        let mut ids: Vec<u64> = answers(&disk, "harbour", 10, true).into_iter().map(|(id, _)| id).collect();
+        ids.sort_unstable();
+        ids
+    };
+    let change = |act: &dyn Fn(&mut Writer)| {
+        let mut writer = Writer::open(disk.clone(), Weights::default(), 8 << 20).expect("opened");
+        act(&mut writer);
+        writer.flush().expect("flushed");
+    };
+    change(&|writer| writer.note_duplicate(2, 1));
+    assert_eq!(ids(), [1, 3]);
+    // Found to be duplicates of each other, one after the other: one of them stands for both.
+    change(&|writer| writer.note_duplicate(1, 2));
+    assert_eq!(ids(), [1, 3]);
+    change(&|writer| assert!(writer.remove(1)));
+    assert_eq!(ids(), [2, 3]);
+}

@@ -60,7 +60,8 @@ const GOOD_HOSTS: u64 = 20;
 const GOOD_PAGES: u64 = 24;
 /// The same in the long form: long enough for all hostile hosts to be at their worst meanwhile.
 const LONG_PAGES: u64 = 120;
-const MEMORY_BYTES: u64 = 256 << 20;
+/// Of which the text index has its share, 48 MiB.
+const MEMORY_BYTES: u64 = 320 << 20;
 
 /// How one URL ended.
 #[derive(Debug)]

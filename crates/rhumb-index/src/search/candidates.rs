@@ -26,12 +26,49 @@ use crate::Result;
 /// Single precision adds up with errors of this size.
 const ROUNDING: f64 = 1e-4;
 
+/// Which pages are looked for.
+///
+/// A page that has all words of a short query gets more than its words bring, for having them all and for having them side by side. One that
+/// lacks a word does not; so those that have all of them are looked for first, and the others need much more from what they have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// All that match.
+    Any,
+    /// Those that have every word in their text.
+    Complete,
+    /// The others.
+    Partial,
+}
+
 /// Offers all pages of a shelf that may be good enough.
 pub fn collect(plan: &Plan, index: &Snapshot, at: usize, bonus: &Bonus, now_ms: i64, best: &mut Best) -> Result<()> {
+    if !plan.is_short() {
+        return collect_these(Which::Any, plan, index, at, bonus, now_ms, best);
+    }
+    if plan.words.iter().all(|word| !word.text.is_empty()) {
+        collect_these(Which::Complete, plan, index, at, bonus, now_ms, best)?;
+    }
+    collect_these(Which::Partial, plan, index, at, bonus, now_ms, best)
+}
+
+fn collect_these(
+    which: Which,
+    plan: &Plan,
+    index: &Snapshot,
+    at: usize,
+    bonus: &Bonus,
+    now_ms: i64,
+    best: &mut Best,
+) -> Result<()> {
     let shelf = &index.shelves[at];
-    let weight = weight_of(plan, shelf, bonus)?;
+    let weight = weight_of(which, plan, shelf, bonus)?;
     let mut scorer = Scorer::new(plan, shelf, bonus, now_ms)?;
-    let (rank_most, rest_most) = (bonus.of_rank(shelf.quality_max()), bonus.rest_most());
+    let unseen = match which {
+        // What links say is not part of what tantivy adds up.
+        Which::Complete => plan.anchor_ceiling(shelf, bonus)?,
+        _ => 0.0,
+    };
+    let (rank_most, rest_most) = (bonus.of_rank(shelf.quality_max()), bonus.rest_most(which) + unseen);
     let part = &shelf.part;
     let below = |best: &Best| match best.threshold() {
         // What is not above this cannot be kept, whatever else it gets.
@@ -41,14 +78,11 @@ pub fn collect(plan: &Plan, index: &Snapshot, at: usize, bonus: &Bonus, now_ms: 
         None => Score::MIN,
     };
     weight.for_each_pruning(below(best), part.segment(), &mut |doc, score| {
-        if is_hidden(plan, index, shelf, doc) {
-            return below(best);
-        }
         let ceiling = f64::from(score) * (1.0 + ROUNDING) + bonus.of_rank(part.quality(doc)) + rest_most;
-        if best.is_beyond(ceiling) {
+        if best.is_beyond(ceiling) || is_hidden(plan, index, shelf, doc) {
             return below(best);
         }
-        let Some(score) = scorer.score(doc, best.threshold()) else { return below(best) };
+        let Some(score) = scorer.score(doc, which, best.threshold()) else { return below(best) };
         let (id, host) = (part.columns.id.get_val(doc), part.columns.host.get_val(doc));
         best.offer(Hit { shelf: at, doc, id, host, score, more_from_host: false });
         below(best)
@@ -59,7 +93,7 @@ pub fn collect(plan: &Plan, index: &Snapshot, at: usize, bonus: &Bonus, now_ms: 
 /// How many pages of a shelf match: counted up to `max`, then estimated.
 pub fn count(plan: &Plan, index: &Snapshot, shelf: &Shelf, max: u64) -> Result<(f64, bool)> {
     let bonus = Bonus::of(plan, false, &super::Ranking::default());
-    let weight = weight_of(plan, shelf, &bonus)?;
+    let weight = weight_of(Which::Any, plan, shelf, &bonus)?;
     let mut scorer = weight.scorer(shelf.part.segment(), 1.0)?;
     let (mut counted, mut doc) = (0, scorer.doc());
     while doc != TERMINATED {
@@ -80,7 +114,7 @@ fn is_hidden(plan: &Plan, index: &Snapshot, shelf: &Shelf, doc: DocId) -> bool {
 }
 
 /// What tantivy is asked for on a shelf.
-fn weight_of(plan: &Plan, shelf: &Shelf, bonus: &Bonus) -> Result<BooleanWeight<SumCombiner>> {
+fn weight_of(which: Which, plan: &Plan, shelf: &Shelf, bonus: &Bonus) -> Result<BooleanWeight<SumCombiner>> {
     let part = &shelf.part;
     let segment = part.segment();
     let tokens = segment.inverted_index(part.fields.text)?.total_num_tokens();
@@ -107,6 +141,14 @@ fn weight_of(plan: &Plan, shelf: &Shelf, bonus: &Bonus) -> Result<BooleanWeight<
         let mut forms = Vec::new();
         for form in &word.text {
             forms.push((Occur::Should, text.weight(word, form)?));
+        }
+        if which == Which::Complete {
+            // One form is a list that tantivy can skip in; several are not.
+            match forms.len() {
+                1 => clauses.extend(forms.pop().map(|(_, form)| (Occur::Must, form))),
+                _ => clauses.push((Occur::Must, Box::new(union(forms)))),
+            }
+            continue;
         }
         if let Some(anchor) = &anchor {
             for form in &word.anchor {

@@ -20,6 +20,8 @@ use crate::query::{Occur, What};
 
 /// Words that one prefix stands for.
 const PREFIX_WORDS_MAX: usize = 64;
+/// Queries of up to so many words are asked for pages with all of them first.
+const SHORT_WORDS_MAX: usize = 5;
 /// How much a word counts that is there twice: as in BM25, with k3.
 const K3: f64 = 8.0;
 /// BM25's k1, which tantivy has fixed, and what it multiplies with for it.
@@ -208,6 +210,27 @@ impl Plan {
             any |= has;
         }
         Ok(any.then(|| (ceiling + bonus.most(shelf)) * (1.0 + 1e-9)))
+    }
+
+    /// Whether pages with all words are looked for first: it takes two words at least, and few enough to be expected together.
+    pub(super) fn is_short(&self) -> bool {
+        (2..=SHORT_WORDS_MAX).contains(&self.words.len())
+            && self.conditions.is_empty()
+            && self.words.iter().all(|word| !word.required && !word.expanded)
+    }
+
+    /// The most that links can bring to a page of this shelf.
+    pub(super) fn anchor_ceiling(&self, shelf: &Shelf, bonus: &Bonus) -> Result<f64> {
+        let mut ceiling = 0.0;
+        if let Some(late) = &shelf.part.late {
+            for word in &self.words {
+                for form in &word.anchor {
+                    let most = late.ceilings.of(late.segment(), &form.term, self.anchor_average)?;
+                    ceiling += bonus.anchor * word.weight * form.idf * (K1 + 1.0) * most;
+                }
+            }
+        }
+        Ok(ceiling * (1.0 + 1e-9))
     }
 
     /// The terms that are highlighted, each with the number of its word.

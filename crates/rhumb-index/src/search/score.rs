@@ -6,7 +6,7 @@
 //! | links | BM25 over what links to it say |
 //! | rank | how good the page is by its links, whatever is asked |
 //! | near | words of the query that stand next to each other on the page as they do in the query |
-//! | all | the share of the query that the page has at all, squared: who has everything comes first |
+//! | all | the share of the query that the page has in its text, squared: who has everything comes first |
 //! | fresh | newer pages, if that was asked |
 //!
 //! Everything but the words is measured in parts of what the query's words can bring together, so that weights mean the same for short and
@@ -18,6 +18,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, TERMINATED};
 
 use super::Shelf;
+use super::candidates::Which;
 use super::plan::{B, Form, K1, Plan};
 use crate::Result;
 
@@ -79,6 +80,8 @@ pub struct Bonus {
     near: Vec<f64>,
     near_most: f64,
     all: f64,
+    /// The most that a page gets for both if it lacks a word.
+    partial_most: f64,
     fresh: f64,
     half_ms: f64,
 }
@@ -95,13 +98,24 @@ impl Bonus {
                 false => ranking.proximity * (K1 + 1.0) * pair[0].mass().min(pair[1].mass()),
             })
             .collect();
+        // Who describes what he looks for does not expect every word of it.
+        let all = ranking.coverage * mass * (SHORT_WORDS / plan.words.len().max(1) as f64).min(1.0);
+        let masses: Vec<f64> = plan.words.iter().filter(|word| !word.expanded).map(super::plan::Word::mass).collect();
+        let whole: f64 = masses.iter().sum();
+        let without = |i: usize| {
+            let near_rest: f64 =
+                near.iter().enumerate().filter(|(at, _)| *at != i && at + 1 != i).map(|(_, w)| w).sum();
+            let share = if whole > 0.0 { 1.0 - masses[i] / whole } else { 1.0 };
+            near_rest + all * share * share
+        };
+        let partial_most = (0..masses.len()).map(without).fold(0.0, f64::max) * (1.0 + 1e-9);
         Bonus {
+            partial_most,
             anchor: ranking.anchor,
             rank: ranking.rank * mass,
             near_most: near.iter().sum(),
             near,
-            // Who describes what he looks for does not expect every word of it.
-            all: ranking.coverage * mass * (SHORT_WORDS / plan.words.len().max(1) as f64).min(1.0),
+            all,
             fresh: if fresh { ranking.freshness * mass } else { 0.0 },
             half_ms: ranking.freshness_days.max(0.01) * DAY_MS,
         }
@@ -109,12 +123,16 @@ impl Bonus {
 
     /// The most that a page of this shelf can get beside what its words bring.
     pub(super) fn most(&self, shelf: &Shelf) -> f64 {
-        self.rank * f64::from(shelf.quality_max()) + self.rest_most()
+        self.rank * f64::from(shelf.quality_max()) + self.rest_most(Which::Any)
     }
 
-    /// The same without its rank.
-    pub(super) fn rest_most(&self) -> f64 {
-        self.near_most + self.all + self.fresh
+    /// The same without its rank, for pages of this sort.
+    pub(super) fn rest_most(&self, which: Which) -> f64 {
+        self.fresh
+            + match which {
+                Which::Any | Which::Complete => self.near_most + self.all,
+                Which::Partial => self.partial_most,
+            }
     }
 
     /// What a page gets for its rank.
@@ -241,15 +259,15 @@ impl<'a> Scorer<'a> {
         Ok(Scorer { plan, shelf, bonus, now_ms, words, text_norms, anchor_norms, positions, spare: Vec::new() })
     }
 
-    /// The score of a page, or nothing if it is below `threshold`. Pages come in ascending order.
-    pub(super) fn score(&mut self, doc: DocId, threshold: Option<f64>) -> Option<f64> {
-        self.add_up(doc, threshold, |_, _, _| {})
+    /// The score of a page, or nothing if it is below `threshold` or not of the sort that is looked for. Pages come in ascending order.
+    pub(super) fn score(&mut self, doc: DocId, which: Which, threshold: Option<f64>) -> Option<f64> {
+        self.add_up(doc, which, threshold, |_, _, _| {})
     }
 
     /// The same, part by part, of a page that was not passed yet.
     pub(super) fn explain(&mut self, doc: DocId) -> Vec<ScorePart> {
         let mut parts = Vec::new();
-        self.add_up(doc, None, |what, score, how| {
+        self.add_up(doc, Which::Any, None, |what, score, how| {
             if score != 0.0 {
                 parts.push(ScorePart { what: what.to_string(), score, how: how() });
             }
@@ -261,6 +279,7 @@ impl<'a> Scorer<'a> {
     fn add_up(
         &mut self,
         doc: DocId,
+        which: Which,
         threshold: Option<f64>,
         mut tell: impl FnMut(&dyn std::fmt::Display, f64, &dyn Fn() -> String),
     ) -> Option<f64> {
@@ -269,12 +288,11 @@ impl<'a> Scorer<'a> {
         let anchor_saturation = anchor_norms.as_ref().map_or(1.0, |norms| norms.of(doc));
         let (mut total, mut had, mut all) = (0.0, 0.0, 0.0);
         for (cursors, word) in words.iter_mut().zip(&plan.words) {
-            let mut is_there = false;
             cursors.is_in_text = false;
             for cursor in &mut cursors.text {
                 let times = f64::from(cursor.at(doc));
                 if times > 0.0 {
-                    (is_there, cursors.is_in_text) = (true, true);
+                    cursors.is_in_text = true;
                     let score = word.weight * cursor.idf * (K1 + 1.0) * times / (times + saturation);
                     total += score;
                     let idf = cursor.idf;
@@ -290,7 +308,6 @@ impl<'a> Scorer<'a> {
             for cursor in &mut cursors.anchor {
                 let times = f64::from(cursor.at(doc));
                 if times > 0.0 {
-                    is_there = true;
                     let score =
                         bonus.anchor * word.weight * cursor.idf * (K1 + 1.0) * times / (times + anchor_saturation);
                     total += score;
@@ -307,8 +324,12 @@ impl<'a> Scorer<'a> {
             }
             if !word.expanded {
                 all += cursors.mass;
-                had += if is_there { cursors.mass } else { 0.0 };
+                had += if cursors.is_in_text { cursors.mass } else { 0.0 };
             }
+        }
+        // Those that have all words had their turn.
+        if which == Which::Partial && words.iter().all(|word| word.is_in_text) {
+            return None;
         }
         let quality = shelf.part.quality(doc);
         let rank = bonus.of_rank(quality);

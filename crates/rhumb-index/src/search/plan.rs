@@ -262,9 +262,11 @@ impl Snapshot {
                     in_anchor = Some(term);
                 }
             }
-            word.text.push(Form { term: in_text, idf: idf(texts), pages: texts });
+            // A word is as rare as it is, wherever it stands: few pages have links, which makes every word rare among those.
+            let idf = idf(texts.max(anchors));
+            word.text.push(Form { term: in_text, idf, pages: texts });
             if let Some(term) = in_anchor.filter(|_| anchors > 0) {
-                word.anchor.push(Form { term, idf: idf(anchors), pages: anchors });
+                word.anchor.push(Form { term, idf, pages: anchors });
             }
         }
         // A form that nobody has would only make the word look rare.

@@ -136,8 +136,11 @@ proptest! {
         for &(start, end) in &snippet.highlights {
             prop_assert!(done <= start && start < end && end <= chars.len(), "{:?}", snippet);
             let word = chars[start..end].iter().filter(|c| !scan::is_mark(**c)).collect::<String>();
+            // Where the snippet ends in the middle of a word, its beginning is shown.
+            let is_cut = chars.get(end) == Some(&'…')
+                && ["fox", "vine", "grapes"].iter().any(|term| term.starts_with(&word.to_lowercase()));
             prop_assert!(
-                terms(&word).is_some() || word.chars().all(|c| "東京都".contains(c)) || word.contains(scan::is_cjk),
+                is_cut || terms(&word).is_some() || word.chars().all(|c| "東京都".contains(c)) || word.contains(scan::is_cjk),
                 "{} in {:?}", word, snippet
             );
             done = end;

@@ -8,7 +8,8 @@
 //! Read [`page`] first (what goes in), then [`analysis`] (how it becomes terms), [`part`] and [`store`] (how it is kept), [`late`] (what
 //! becomes known later), [`query`] and [`search`] (how it is found). [`eval`] measures how well.
 //!
-//! Invariant: what is found in an index at rest, and in which order, follows from the pages alone, never from how they came.
+//! Invariant: what is found in an index at rest, and in which order, follows from the log alone, never from when
+//! and in how many parts it was read.
 
 pub mod analysis;
 pub mod arrange;

@@ -69,7 +69,7 @@ pub fn run(command: &BenchCommand, as_json: bool) -> Result<Exit> {
     } else {
         print(&figures)?;
     }
-    Ok(Exit::Done)
+    Ok(if figures["passed"] == Value::Bool(false) { Exit::Look } else { Exit::Done })
 }
 
 fn print(figures: &Value) -> Result<()> {
